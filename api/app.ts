@@ -44,6 +44,7 @@ import { guardHost } from './http/host.ts'
 import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
+import { createMailChoiceRoutes } from './mail/choices.ts'
 import { createAlertRoutes } from './monitoring/alerts.ts'
 import { createBreakdownRoutes } from './monitoring/breakdowns.ts'
 import { createChannelRoutes } from './monitoring/channels/channels.ts'
@@ -135,6 +136,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWidgetRoutes(deps))
     .route('/', createPublicWidgetRoutes(deps, streams))
     .route('/', createEmbedRoutes(deps))
+    .route('/', createMailChoiceRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())

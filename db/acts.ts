@@ -143,6 +143,8 @@ export const ACCOUNT_ACTS = {
   SIGNED_OUT: { resource: 'USER', urgent: true },
   SESSION_REFRESHED: { resource: 'USER', urgent: true },
   ACCOUNT_CREATED: { resource: 'USER' },
+  /** Somebody wanted an account for the e-mail of one that is there; its owner is told by mail. */
+  SIGN_UP_REPEATED: { resource: 'USER', outcome: 'DENIED' },
   ACCOUNT_UPDATED: { resource: 'USER' },
   PASSWORD_CHANGED: { resource: 'USER', urgent: true },
   EMAIL_CHANGED: { resource: 'USER' },

@@ -678,6 +678,34 @@ export interface ImportReports {
   workflowId: string;
 }
 
+export interface MailChoices {
+  address: string;
+  askedAt: Timestamp | null;
+  createdAt: Generated<Timestamp>;
+  decidedAt: Timestamp | null;
+  id: string;
+  state: string | null;
+  teamId: string;
+}
+
+export interface MailCounts {
+  hour: Timestamp;
+  key: string;
+  mails: number;
+}
+
+export interface MailQuestions {
+  address: string;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  teamId: string;
+}
+
+export interface MailRefusals {
+  address: string;
+  createdAt: Generated<Timestamp>;
+}
+
 export interface Mails {
   attempts: Generated<number>;
   createdAt: Generated<Timestamp>;
@@ -686,8 +714,10 @@ export interface Mails {
   id: string;
   kind: string;
   lastError: string | null;
+  ownDueAt: Timestamp | null;
   settledAt: Timestamp | null;
-  userId: string;
+  teamId: string | null;
+  userId: string | null;
 }
 
 export interface Masking {
@@ -928,6 +958,7 @@ export interface Notices {
 }
 
 export interface NotificationChannels {
+  changedBy: string | null;
   createdAt: Generated<Timestamp>;
   credentialId: string | null;
   enabled: Generated<boolean>;
@@ -1044,6 +1075,7 @@ export interface ScheduledReportRuns {
   createdAt: Generated<Timestamp>;
   dueAt: Generated<Timestamp>;
   error: string | null;
+  handing: string | null;
   id: string;
   manual: Generated<boolean>;
   metrics: string[];
@@ -1057,11 +1089,16 @@ export interface ScheduledReportRuns {
   status: string;
   teamId: string;
   timezone: string;
+  told: Generated<string[]>;
   tries: Generated<number>;
+  uncertain: Generated<string[]>;
+  withheld: Generated<string[]>;
 }
 
 export interface ScheduledReports {
+  changedBy: string | null;
   createdAt: Generated<Timestamp>;
+  credentialId: string | null;
   enabled: boolean;
   id: string;
   metrics: string[];
@@ -1210,6 +1247,7 @@ export interface Users {
   id: string;
   instanceAdmin: Generated<boolean>;
   lastName: string;
+  linkUnopened: Generated<boolean>;
   passwordHash: string;
   pendingEmail: string | null;
 }
@@ -1347,6 +1385,10 @@ export interface DB {
   guardrailSpending: GuardrailSpending;
   hookAnswers: HookAnswers;
   importReports: ImportReports;
+  mailChoices: MailChoices;
+  mailCounts: MailCounts;
+  mailQuestions: MailQuestions;
+  mailRefusals: MailRefusals;
   mails: Mails;
   masking: Masking;
   members: Members;

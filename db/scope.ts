@@ -5,9 +5,16 @@ import type { Keys } from './seal.ts'
 
 /**
  * The database, and the keys that seal values in it. `emailProof` says how accounts prove their e-mail addresses
- * at the moment; without it, it is 'operator'.
+ * at the moment; without it, it is 'operator'. To addresses of `mailDomains` mail goes by the service's own server without
+ * a yes; without it, to none. `mailsPerHour` is how many it sends for all teams together.
  */
-export type Store = { db: Db; keys: Keys; emailProof?: (() => EmailProof) | undefined }
+export type Store = {
+  db: Db
+  keys: Keys
+  emailProof?: (() => EmailProof) | undefined
+  mailDomains?: readonly string[] | 'any' | undefined
+  mailsPerHour?: number | undefined
+}
 
 /**
  * 'mail': with a link that is mailed to the address. 'operator': not by themselves; the operator or the

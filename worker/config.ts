@@ -66,6 +66,10 @@ export type Config = {
   smtp: SmtpOptions | undefined
   /** How e-mail addresses are confirmed. */
   emailProof: EmailProof
+  /** To which domains teams' mails go without a yes. */
+  mailDomains: readonly string[] | 'any'
+  /** How many mails of teams an hour; undefined: the usual number. */
+  mailsPerHour: number | undefined
   /** The service is set up for this machine alone: listener and public address are loopback, without proxies. */
   isLocal: boolean
   /**
@@ -176,6 +180,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     guardrailOnError: set.GUARDRAIL_ON_ERROR,
     signUp,
     smtp: set.SMTP_URL ? readSmtp(set.SMTP_URL, set.MAIL_FROM!) : undefined,
+    // Where strangers can make teams, these must not mail to whom they like.
+    mailDomains: set.MAIL_DOMAINS ?? (signUp === 'open' ? [] : 'any'),
+    mailsPerHour: set.MAIL_PER_HOUR,
     // Where only this machine's own users can make accounts, nobody needs to prove anything.
     emailProof: set.SMTP_URL ? 'mail' : isLocal && signUp === 'open' ? 'none' : 'operator',
     isLocal,

@@ -113,6 +113,14 @@ export const environment = v.object({
     ),
   ),
   MAIL_FROM: v.optional(v.pipe(v.string(), v.rfcEmail('must be an e-mail address'))),
+  MAIL_DOMAINS: v.optional(
+    commaList(
+      'must be domains such as example.com or *.example.com, separated by commas',
+      isHostName,
+      (part) => part.toLowerCase(),
+    ),
+  ),
+  MAIL_PER_HOUR: v.optional(wholeNumber(1, 1_000_000)),
   DEFAULT_PLAN: v.optional(v.picklist(TEAM_PLANS, `must be one of ${TEAM_PLANS.join(', ')}`), 'ENTERPRISE'),
   PERDURE_KEYS: v.optional(v.pipe(v.string(), v.rawTransform(parseKeys))),
   EGRESS_ALLOW: v.optional(egressList, ''),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import type { OpenFile } from '../files/files.ts'
+import { findByteOrderMark } from '../reading/charset.ts'
 import type { MailAddress } from './addresses.ts'
 
 /** A mail as a node has it. Its texts come from users, so nothing in it may name a file or a URL to read. */
@@ -34,15 +35,16 @@ export function weighMail({ subject, text = '', html = '', attachments }: NodeMa
 }
 
 /** Writes a mail as RFC 5322 and MIME have it, reading its attachments on the way. Bcc is left out. */
-export function writeMail({ attachments, ...mail }: NodeMail): Readable {
+export async function writeMail({ attachments, ...mail }: NodeMail): Promise<Readable> {
+  const types = await Promise.all(attachments.map(findAttachmentType))
   const composer = new MailComposer({
     ...mail,
     // A text may not have NUL in it.
     ...(mail.text === undefined ? {} : { text: mail.text.replaceAll('\0', '') }),
     ...(mail.html === undefined ? {} : { html: mail.html.replaceAll('\0', '') }),
-    attachments: attachments.map((file) => ({
+    attachments: attachments.map((file, index) => ({
       filename: file.name,
-      contentType: findMimeType(file.mimeType),
+      contentType: types[index]!,
       contentTransferEncoding: 'base64',
       content: Readable.from(file.stream()),
     })),
@@ -55,6 +57,35 @@ export function writeMail({ attachments, ...mail }: NodeMail): Readable {
 /** Other mails and parts of mails as attachments would be read as a part of this one. */
 function findMimeType(type: string): string {
   return MIME_TYPE.test(type) && !/^(message|multipart)\//i.test(type) ? type : 'application/octet-stream'
+}
+
+/** How many bytes of a text without a charset are looked at, to see which one it has. */
+const LOOKED_AT = 64 * 1024
+
+/**
+ * The type of an attachment. A text without a charset would be read as US-ASCII, or guessed: it says UTF-8 if its beginning
+ * is that, or the charset of its byte order mark; else it stays as it is.
+ */
+async function findAttachmentType(file: OpenFile): Promise<string> {
+  const type = findMimeType(file.mimeType)
+  if (!/^text\/[^;]+$/i.test(type)) return type
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of file.stream()) {
+    parts.push(part)
+    size += part.length
+    if (size >= LOOKED_AT) break
+  }
+  const start = Buffer.concat(parts)
+  const marked = findByteOrderMark(start)
+  if (marked) return `${type}; charset=${marked.replace(/(le|be)$/, '')}`
+  try {
+    // A sign that is cut at the end is no fault.
+    new TextDecoder('utf-8', { fatal: true }).decode(start, { stream: size >= LOOKED_AT })
+    return `${type}; charset=utf-8`
+  } catch {
+    return type
+  }
 }
 
 /** Who gets the mail, as the server is told: each address once, and none of the names. */

@@ -9,8 +9,10 @@ import type { Handover } from '../messages/once.ts'
 export type MailLogin = {
   host: string
   port: number
-  username: string
-  password: string
+  username?: string
+  password?: string
+  /** `none`: it is not asked who sends, and nothing is said. */
+  authentication?: 'password' | 'none'
   tls?: 'auto' | 'always' | 'required' | 'offered' | 'never'
 }
 
@@ -20,6 +22,8 @@ export type MailAnswer = { accepted: string[]; rejected: string[]; response: str
 export type SmtpSession = {
   /** Whether the server wanted to know who we are. */
   signedIn: boolean
+  /** What somebody should know of the way that the mail takes; null if there is nothing. */
+  warning: string | null
   /**
    * Sends one mail. It is handed over right before the last bytes, without which the server takes nothing: if that
    * fails they are never sent, and its error is thrown. Once they are sent, only an answer, the end of the connection
@@ -62,7 +66,7 @@ function isLoopback(address: string): boolean {
  * errors of nodemailer (see smtpFailure), and the signal's reason.
  */
 export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal): Promise<SmtpSession> {
-  const { host, port, username, password } = login
+  const { host, port, username = '', password = '', authentication } = login
   const socket = await dial(host, port, { timeoutMs: CONNECT_MS, signal })
   const { how, verified } = chooseTls(login, 465, socket)
   const connection = new SMTPConnection({
@@ -145,10 +149,12 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
 
   try {
     await ask<void>((done) => connection.connect(done))
-    const signedIn = connection.allowsAuth && password !== ''
+    const signedIn = authentication !== 'none' && connection.allowsAuth && password !== ''
     if (signedIn) await ask<boolean>((done) => connection.login({ user: username, pass: password }, done))
+    const { remoteAddress = '' } = socket
     return {
       signedIn,
+      warning: warnOfWay({ host, remoteAddress, authentication, isSecure: connection.secure }),
       send,
       close() {
         // Nobody waits for the response to QUIT.
@@ -161,6 +167,28 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
     close()
     throw error
   }
+}
+
+/** What leaves this machine in clear text, or to a server that takes mail of anybody, deserves a warning. */
+export function warnOfWay({
+  host,
+  remoteAddress,
+  authentication,
+  isSecure,
+}: {
+  host: string
+  remoteAddress: string
+  authentication: MailLogin['authentication']
+  isSecure: boolean
+}): string | null {
+  if (isLoopback(remoteAddress)) return null
+  const said = [
+    ...(isSecure ? [] : [`Mail goes to ${host} without TLS: others on the way can read and change it`]),
+    ...(authentication === 'none'
+      ? [`Nobody signs in at ${host}, so it may take mail of whoever reaches it`]
+      : []),
+  ]
+  return said.length > 0 ? said.join('. ') : null
 }
 
 function lostConnection(): Error {

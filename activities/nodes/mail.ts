@@ -47,8 +47,11 @@ async function sendMail(context: NodeContext, handover: Handover): Promise<objec
   const login = data as MailLogin
   try {
     const session = await openSmtp(login, dial, signal)
+    if (session.warning !== null)
+      context.notes.add({ warnings: [{ path: 'config.credentialId', message: session.warning }] })
     try {
-      const answer = await session.send({ ...addressMail(mail), size }, writeMail(mail), handover)
+      const written = await writeMail(mail)
+      const answer = await session.send({ ...addressMail(mail), size }, written, handover)
       return { messageId: mail.messageId, ...answer }
     } finally {
       session.close()

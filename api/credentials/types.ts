@@ -22,6 +22,12 @@ const KeySchema = v.object({
   requiredUnless: v.optional(
     v.pipe(v.array(v.string()), v.description('It is required too, unless all of these keys are given')),
   ),
+  requiredUnlessIs: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('What the keys of `requiredUnless` must be, so that it is not required'),
+    ),
+  ),
   secret: v.pipe(v.boolean(), v.description('Whether its value is masked wherever it turns up')),
   directs: v.pipe(
     v.boolean(),
@@ -77,7 +83,12 @@ function describeKeys(type: CredentialType) {
       name,
       kind: nameKind(inner),
       required: !isOptional,
-      ...(conditional?.keys.includes(name) ? { requiredUnless: [...conditional.unless] } : {}),
+      ...(conditional?.keys.includes(name)
+        ? {
+            requiredUnless: [...conditional.unless],
+            ...(conditional.is === undefined ? {} : { requiredUnlessIs: conditional.is }),
+          }
+        : {}),
       secret: secrets.includes(name),
       directs: directs.includes(name),
       ...(inner.type === 'picklist' ? { options: options as string[] } : {}),

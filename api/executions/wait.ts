@@ -7,7 +7,7 @@ import { findOwner } from '../../db/owners.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'
 import { queryInteger } from '../http/query.ts'
-import { demandStill } from '../people/lasting.ts'
+import { demandLasting } from '../people/lasting.ts'
 import type { Seats } from './seats.ts'
 
 /** The longest that a request waits for an execution. Proxies often allow a response no longer than this. */
@@ -75,7 +75,7 @@ export async function awaitEnd(
     const look = async () => ((await hasEnded(deps.store, executionId)) ? true : undefined)
     const ended = await waitFor(deps.bus, executionId, { ms, request, fresh }, look)
     if (preferred) c.header('Preference-Applied', preferred)
-    if (lost.signal.aborted) c.set('scope', await demandStill(deps, c))
+    if (lost.signal.aborted) c.set('scope', await demandLasting(deps, c))
     else if (performance.now() - began > RECHECK_MS)
       c.set('scope', await c.get('authenticate')({ anew: true }))
     return ended ?? false

@@ -3,8 +3,9 @@ import { isMailAddress } from '../../activities/mail/addresses.ts'
 import { REPORT_METRICS, REPORT_RUN_STATUSES } from '../../db/monitoring/reports/reports.ts'
 import { parseCron } from '../../workflows/cron/cron.ts'
 import { findTimezone } from '../../workflows/cron/zones.ts'
-import { boundedString, trimmedString } from '../http/fields.ts'
+import { boundedString, trimmedString, uuidField } from '../http/fields.ts'
 import { countSchema, idSchema, timeSchema, warningsEntry } from '../http/responses.ts'
+import { mailViewEntries } from '../mail/fields.ts'
 
 const MOST_RECIPIENTS = 50
 
@@ -32,7 +33,7 @@ const fields = {
   name: v.pipe(
     trimmedString(100),
     v.check((name) => !/\p{Cc}/u.test(name), 'must not contain control characters'),
-    v.description('It is the subject of the mails'),
+    v.description('It is in the mails; by a `credentialId` it is their subject'),
   ),
   schedule: scheduleField,
   recipients: v.pipe(
@@ -43,7 +44,7 @@ const fields = {
     v.minLength(1, 'must have at least one address'),
     v.maxLength(MOST_RECIPIENTS, `must have at most ${MOST_RECIPIENTS} addresses`),
     v.check((list) => isUnique(list), 'must not have an address twice'),
-    v.description('All of them see each other'),
+    v.description('Each gets a mail of their own'),
   ),
   metrics: v.pipe(
     v.array(v.picklist(REPORT_METRICS, `must be one of ${REPORT_METRICS.join(', ')}`), 'must be an array'),
@@ -53,9 +54,13 @@ const fields = {
   ),
 }
 
+const BY =
+  "A credential of the team of the type SMTP. Null: the service's own server sends it, to those who want it"
+
 /** The body of a new report. */
 export const ScheduledReportBody = v.object({
   ...fields,
+  credentialId: v.pipe(v.optional(v.nullable(uuidField), null), v.description(BY)),
   timezone: v.pipe(v.optional(timezoneField, 'UTC'), v.description(ZONE)),
   enabled: v.optional(enabledField, true),
 })
@@ -63,6 +68,7 @@ export const ScheduledReportBody = v.object({
 /** The body of a change. */
 export const ScheduledReportChange = v.object({
   ...fields,
+  credentialId: v.pipe(v.optional(v.nullable(uuidField)), v.description(`${BY}. Not given: as it is`)),
   timezone: v.pipe(v.optional(timezoneField), v.description(`${ZONE}. Not given: as it is`)),
   enabled: v.pipe(v.optional(enabledField), v.description('Not given: as it is')),
 })
@@ -75,6 +81,8 @@ const report = {
   recipients: v.array(v.string()),
   metrics: v.array(v.picklist(REPORT_METRICS)),
   enabled: v.boolean(),
+  credentialId: v.nullable(idSchema),
+  ...mailViewEntries,
   createdAt: timeSchema,
   updatedAt: timeSchema,
   nextRunAt: v.pipe(v.nullable(timeSchema), v.description('The next slot; null if it is not enabled')),
@@ -101,7 +109,7 @@ export const ReportRunSchema = v.pipe(
     status: v.pipe(
       v.picklist(REPORT_RUN_STATUSES),
       v.description(
-        'SENT: the mail server has taken it. SKIPPED: the slot was missed, or the report disabled before',
+        'SENT: the mail server has taken it for one at least. SKIPPED: the slot was missed, or the report disabled before',
       ),
     ),
     tries: countSchema,
@@ -109,6 +117,10 @@ export const ReportRunSchema = v.pipe(
     refused: v.pipe(
       v.array(v.string()),
       v.description('The recipients that the mail server has refused; the others got theirs'),
+    ),
+    withheld: v.pipe(
+      v.array(v.string()),
+      v.description('The recipients who had not said yes to mail of this team, or had said no'),
     ),
     sentAt: v.nullable(timeSchema),
     createdAt: timeSchema,

@@ -6,6 +6,7 @@ import {
   listScheduledReports,
   MAX_REPORTS_AN_HOUR,
   MAX_SCHEDULED_REPORTS,
+  type ScheduledReport,
   updateScheduledReport,
 } from '../../db/monitoring/reports/reports.ts'
 import { ASKED_PER_HOUR, askForReport, listReportRuns } from '../../db/monitoring/reports/runs.ts'
@@ -59,10 +60,11 @@ export function createScheduledReportRoutes() {
         tag: 'Monitoring',
         summary: 'Have figures of a team mailed at regular times',
         description:
-          'At each slot of `schedule` one mail goes to all recipients, about the time since the slot before, at most 31 ' +
+          'At each slot of `schedule` each recipient gets a mail, about the time since the slot before, at most 31 ' +
           'days. Of slots that have passed while the service did not run only the latest is sent. A mail server that ' +
-          'takes nothing is tried until the next slot, and for a day at most. The service must have an SMTP server ' +
-          `(\`SMTP_URL\`). A team can have ${MAX_SCHEDULED_REPORTS} reports, with ${MAX_REPORTS_AN_HOUR} slots an hour together.`,
+          'takes nothing is tried until the next slot, and for a day at most. Without a `credentialId` the service must ' +
+          'have an SMTP server (`SMTP_URL`), and mail goes to those who want it: see `recipientStates`. ' +
+          `A team can have ${MAX_SCHEDULED_REPORTS} reports, with ${MAX_REPORTS_AN_HOUR} slots an hour together.`,
         role: 'ADMIN',
         params: InTeam,
         json: ScheduledReportBody,
@@ -76,7 +78,7 @@ export function createScheduledReportRoutes() {
         const { teamId } = c.req.valid('param')
         const report = await createScheduledReport(c.get('scope'), teamId, c.req.valid('json'))
         const path = `/api/monitoring/teams/${teamId}/scheduled-reports/${report.id}`
-        return c.json({ ...report, ...warnOfMail(c.get('scope').store) }, 201, { Location: path })
+        return c.json({ ...report, ...warnOfMail(c.get('scope').store, report) }, 201, { Location: path })
       },
     )
     .put(
@@ -99,7 +101,7 @@ export function createScheduledReportRoutes() {
         const { teamId, id } = c.req.valid('param')
         const scope = c.get('scope')
         const report = await updateScheduledReport(scope, teamId, id, c.req.valid('json'))
-        return c.json({ ...report, ...warnOfMail(scope.store) })
+        return c.json({ ...report, ...warnOfMail(scope.store, report) })
       },
     )
     .delete(
@@ -158,8 +160,21 @@ export function createScheduledReportRoutes() {
     )
 }
 
-/** Without a mail server a report is kept, and each of its runs fails. */
-function warnOfMail({ emailProof }: Store) {
+/** What keeps a report that is kept from being sent, or from being sent to all. */
+function warnOfMail({ emailProof }: Store, { credentialId, held, recipientStates }: ScheduledReport) {
+  if (credentialId !== null) return {}
   const message = 'The service has no mail server: until its operator sets SMTP_URL, nothing is sent'
-  return listWarnings(emailProof?.() === 'mail' ? [] : [{ path: 'recipients', message }])
+  if (emailProof?.() !== 'mail') return listWarnings([{ path: 'recipients', message }])
+  if (held !== null) return listWarnings([{ path: 'recipients', message: held }])
+  return listWarnings(
+    recipientStates.flatMap(({ state }, index) =>
+      state === 'READY' ? [] : [{ path: `recipients[${index}]`, message: MISSING_YES[state] }],
+    ),
+  )
+}
+
+const MISSING_YES = {
+  ASKED: 'gets no mail before its owner says yes; a mail asks them',
+  NOT_ASKED: 'gets no mail before its owner says yes; a mail will ask them',
+  REFUSED: 'has said no to mail of this team: it gets none',
 }

@@ -116,6 +116,9 @@ function demandSignUp({ signUp, openByDefault, exposure }: ApiDeps): MiddlewareH
   }
 }
 
+/** Says the same to those whose e-mail has an account already: its owner learns that by mail. */
+const MAILED = 'Look into your mailbox: a mail with what to do next is on its way'
+
 /** The routes with which people create, read and change their own account. */
 export function createAccountRoutes(deps: ApiDeps) {
   const { store } = deps
@@ -130,17 +133,23 @@ export function createAccountRoutes(deps: ApiDeps) {
         description:
           'Only if sign-up is open: by the setting SIGNUP, or by default while only this machine can reach ' +
           'the service (else 403). The new account belongs to no team: create one, ' +
-          'or have an ADMIN add you to theirs once the e-mail is confirmed. If the service sends mail, a link is ' +
-          'mailed to it. Too many sign-ups from one address are throttled (429).',
+          'or have an ADMIN add you to theirs once the e-mail is confirmed. If the service sends mail, the answer is a ' +
+          '202, whether or not the e-mail has an account: a link is mailed to it, which opens the account at the first ' +
+          'sign-in (`emailToken`), or its owner is told. Otherwise it is a 201, or a 409 if the e-mail has an account. ' +
+          'Too many sign-ups from one address are throttled (429).',
         role: 'public',
         json: NewAccount,
         ...SMALL_BODY,
-        responses: { 201: { description: 'The account', schema: CreatedAccountSchema } },
+        responses: {
+          201: { description: 'The account, if the service sends no mail', schema: CreatedAccountSchema },
+          202: { ...messageResponse(MAILED), description: 'A mail is on its way, if the service sends some' },
+        },
         faults: [403, 409],
       }),
       async (c) => {
         const input = { ...c.req.valid('json'), ip: c.get('ip') }
-        return c.json(await registerUser(store, input, readOrigin(c)), 201)
+        const user = await registerUser(store, input, readOrigin(c))
+        return user ? c.json(user, 201) : c.json({ message: MAILED }, 202)
       },
     )
     .get(

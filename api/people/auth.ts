@@ -12,7 +12,16 @@ import { membershipsSchema, passwordField, personEntries } from './accounts.ts'
 import { keepDevice, readDevice } from './device.ts'
 import { clearCookie, readBearer, readOrigin, readSession, writeCookie } from './session.ts'
 
-const Login = v.object({ email: boundedString(320), password: passwordField })
+const Login = v.object({
+  email: boundedString(320),
+  password: passwordField,
+  emailToken: v.optional(
+    v.pipe(
+      boundedString(200),
+      v.description('Of a new account: what the link in its mail has after `token=`, which opens it'),
+    ),
+  ),
+})
 const UserSchema = v.pipe(v.object({ ...personEntries, teams: membershipsSchema }), v.title('User'))
 const COOKIES_SET = {
   'Set-Cookie': 'The session cookie (HttpOnly), valid for 12 hours, and the device cookie, valid for a year',
@@ -31,7 +40,8 @@ export function createAuthRoutes(deps: ApiDeps) {
         summary: 'Sign in',
         description:
           'Sets the session cookie, and a cookie by which the device is known the next time. Wrong passwords ' +
-          'are throttled (429): those from known devices by device, all others by account and by address.',
+          'are throttled (429): those from known devices by device, all others by account and by address. Where mail is ' +
+          'sent, a new account is opened by the link in its mail (`emailToken`); until then the right password gets a 403.',
         role: 'public',
         json: Login,
         ...SMALL_BODY,
@@ -43,11 +53,10 @@ export function createAuthRoutes(deps: ApiDeps) {
             headers: COOKIES_SET,
           },
         },
-        faults: [401],
+        faults: [401, 403, 409],
       }),
       async (c) => {
-        const { email, password } = c.req.valid('json')
-        const attempt = { email, password, ...readOrigin(c), device: await readDevice(store.keys, c) }
+        const attempt = { ...c.req.valid('json'), ...readOrigin(c), device: await readDevice(store.keys, c) }
         const { session, device } = await signIn(store, attempt)
         const user = await readUser(store, session.userId)
         await writeCookie(deps, c, session)

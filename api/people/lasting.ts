@@ -25,7 +25,7 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
     let again: NodeJS.Timeout | undefined
     const look = () => {
       clearTimeout(again)
-      demandStill(deps, c).catch((error) => {
+      demandLasting(deps, c).catch((error) => {
         if (over) return
         if (isDatabaseAway(error)) again = setTimeout(look, AWAY_MS)
         else {
@@ -47,7 +47,7 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
 }
 
 /** Throws unless the caller, as they are now, may still call the route for its team. */
-export async function demandStill(deps: ApiDeps, c: Context<AppEnv>): Promise<Scope> {
+export async function demandLasting(deps: ApiDeps, c: Context<AppEnv>): Promise<Scope> {
   const now = await authenticate(deps, c, { counts: false })
   const role = c.get('rule')?.role
   if (role === 'instance') demandInstance(now)

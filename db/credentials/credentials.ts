@@ -9,7 +9,7 @@ import { hasTokens, mergeCredentialData, readCredentialData } from './data.ts'
 import { describeData, guardCredentialName, insertCredential } from './insert.ts'
 import { openCredential, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
-import { listActiveUsers, listChannelUsers, listForwarderUsers } from './usage.ts'
+import { listActiveUsers, listChannelUsers, listForwarderUsers, listReportUsers } from './usage.ts'
 
 /** What a list says of a credential. Its data is never read out again. */
 export type CredentialItem = {
@@ -172,6 +172,8 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
     if (forwarders.length > 0 && !force) throw new Fault('CONFLICT', describeForwarders(name, forwarders))
     const channels = await listChannelUsers(tx, id)
     if (channels.length > 0 && !force) throw new Fault('CONFLICT', describeChannels(name, channels))
+    const reports = await listReportUsers(tx, id)
+    if (reports.length > 0 && !force) throw new Fault('CONFLICT', describeReports(name, reports))
     if (!force && (await isGuardrailCredential(tx, id))) throw new Fault('CONFLICT', describeGuardrails(name))
     if (!force && (await isEvalCredential(tx, id))) throw new Fault('CONFLICT', describeEvaluations(name))
     await tx.deleteFrom('credentials').where('id', '=', id).execute()
@@ -219,6 +221,14 @@ function describeChannels(name: string, channels: string[]): string {
   const named = channels.map((one) => `"${one}"`).join(', ')
   return (
     `Notification channels use the credential "${name}": ${named}. Give them another one or disable them first; an ADMIN ` +
+    'can delete it anyway with force=true, and then they send nothing'
+  )
+}
+
+function describeReports(name: string, reports: string[]): string {
+  const named = reports.map((one) => `"${one}"`).join(', ')
+  return (
+    `Scheduled reports use the credential "${name}": ${named}. Give them another one or disable them first; an ADMIN ` +
     'can delete it anyway with force=true, and then they send nothing'
   )
 }

@@ -3,7 +3,7 @@ import { describeIssues, type Problem } from '../../workflows/problem.ts'
 import { findSimilar } from '../../workflows/suggest.ts'
 import { invalid } from '../fault.ts'
 import type { CredentialData } from './seal.ts'
-import { type CredentialType, credentialKind } from './types.ts'
+import { type CredentialKind, type CredentialType, credentialKind } from './types.ts'
 
 /** A credential's data from outside, once it is read, and what is wrong with it. */
 export type ReadData = { data: CredentialData; problems: Problem[] }
@@ -28,12 +28,17 @@ export function readCredentialData(type: CredentialType, given: Record<string, u
   const wanted = new Map(there)
   const parsed = v.safeParse(schema, Object.fromEntries(there.filter(([key]) => known.includes(key))))
   if (!parsed.success) problems.unshift(...describeIssues(parsed.issues, 'data'))
-  if (conditional?.unless.some((key) => !wanted.has(key)))
-    for (const key of conditional.keys.filter((key) => !wanted.has(key))) {
-      const message = `is required unless ${conditional.unless.join(' and ')} are given`
-      problems.push({ path: `data.${key}`, message })
-    }
+  if (conditional) problems.push(...findMissing(conditional, wanted))
   return { data: (parsed.success ? parsed.output : {}) as CredentialData, problems }
+}
+
+function findMissing(
+  { keys, unless, is }: NonNullable<CredentialKind['conditional']>,
+  given: ReadonlyMap<string, unknown>,
+): Problem[] {
+  if (unless.every((key) => (is === undefined ? given.has(key) : given.get(key) === is))) return []
+  const message = `is required unless ${unless.join(' and ')} ${is === undefined ? 'are given' : `is ${is}`}`
+  return keys.filter((key) => !given.has(key)).map((key) => ({ path: `data.${key}`, message }))
 }
 
 /** The keys of data from outside that its type does not know, and that were left out. */

@@ -8,13 +8,13 @@ import { createBatches } from '../operation/batches.ts'
 import { type Store, serviceScope } from '../scope.ts'
 
 /**
- * An attempt of a workflow's node, an audit forwarder, a notification channel or a team's guardrails have opened a
- * credential: the id of the last is the team's.
+ * An attempt of a workflow's node, an audit forwarder, a notification channel, a scheduled report or a team's guardrails
+ * have opened a credential: the id of the last is the team's.
  */
 export type Opening = {
   teamId: string
   credentialId: string
-  opener: { kind: 'WORKFLOW' | 'FORWARDER' | 'GUARDRAILS' | 'CHANNEL'; id: string }
+  opener: { kind: 'WORKFLOW' | 'FORWARDER' | 'GUARDRAILS' | 'CHANNEL' | 'REPORT'; id: string }
 }
 
 /** An hour is settled so many minutes after it is over: by then every process has written what it has opened in it. */
@@ -134,6 +134,7 @@ async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise
       (select name from credentials c where c.id = t.credential_id) as name,
       case t.opener_kind when 'WORKFLOW' then (select name from workflows w where w.id = t.opener_id)
         when 'CHANNEL' then (select name from notification_channels n where n.id = t.opener_id)
+        when 'REPORT' then (select name from scheduled_reports s where s.id = t.opener_id)
         else (select name from audit_forwarders f where f.id = t.opener_id) end as opener_name
     from taken t group by t.hour, t.credential_id, t.opener_kind, t.opener_id
     order by t.hour, t.credential_id, t.opener_kind, t.opener_id`.execute(tx)
@@ -150,6 +151,7 @@ async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise
 function nameOpener({ kind, id, openerName }: Pick<Used, 'kind' | 'id' | 'openerName'>) {
   if (kind === 'WORKFLOW') return { workflowId: id, workflowName: openerName }
   if (kind === 'CHANNEL') return { channelId: id, channelName: openerName }
+  if (kind === 'REPORT') return { reportId: id, reportName: openerName }
   return kind === 'FORWARDER' ? { forwarderId: id, forwarderName: openerName } : { guardrails: true }
 }
 

@@ -4,7 +4,7 @@ import { listCredentials } from '../../workflows/graph/credentials.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import type { Tx } from '../connection.ts'
-import { invalid } from '../fault.ts'
+import { Fault, invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { findRequestFaults } from './requests.ts'
 import { CREDENTIAL_TYPE_NAMES, type CredentialType, type CredentialUse, credentialKind } from './types.ts'
@@ -126,4 +126,18 @@ export async function demandCredential(
   if (!credentialKind(type).uses.includes(query.use))
     throw fault(`must be a credential for ${query.purpose}; "${found.name}" is of the type ${type}`)
   return { name: found.name, type }
+}
+
+/** Holds the credential by which a team's own mails go; null: they go by the service's server. Throws INVALID at `path`. */
+export async function demandMailCredential(
+  tx: Tx,
+  teamId: string,
+  credentialId: string | null,
+  path: string,
+): Promise<void> {
+  if (credentialId === null) return
+  await demandCredential(tx, { teamId, credentialId, use: 'MAIL', purpose: 'mail' }).catch((error) => {
+    if (!(error instanceof Fault) || error.code !== 'INVALID') throw error
+    throw invalid(error.problems.map(({ message }) => ({ path, message })))
+  })
 }

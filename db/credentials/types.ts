@@ -15,8 +15,8 @@ export type CredentialKind = {
   /** All other keys. A test demands that each key is named in one of the three lists. */
   plain: readonly string[]
   uses: readonly CredentialUse[]
-  /** Keys that are required as well, unless all of the keys `unless` are there. */
-  conditional?: { keys: readonly string[]; unless: readonly string[] }
+  /** Keys that are required as well, unless all of the keys `unless` are there, or all are `is`. */
+  conditional?: { keys: readonly string[]; unless: readonly string[]; is?: string }
   /** The vendor's own hosts, the only ones that its HTTP requests reach, unless `baseUrl` names another. */
   hosts?: readonly string[]
 }
@@ -83,6 +83,8 @@ const anywhere = {
 const ANYWHERE = ['allowedHosts', 'testUrl'] as const
 const vendor = { baseUrl: v.optional(url) }
 
+/** How a mail server learns who sends. `none`: not at all, as where it takes mail of a network. */
+const authentication = v.picklist(['password', 'none'], 'must be password or none')
 const login = { host: text, port, username: text, password: secret, tls: v.optional(tls, 'auto') }
 
 /** Every type of credential: what its data must have, what of it is secret, and what it is good for. */
@@ -159,11 +161,18 @@ export const CREDENTIAL_TYPES = {
   },
   SMTP: {
     summary: 'A server that sends mail; `from` is the usual sender',
-    data: v.object({ ...login, from: v.optional(text) }),
+    data: v.object({
+      ...login,
+      username: v.optional(text),
+      password: v.optional(secret),
+      from: v.optional(text),
+      authentication: v.optional(authentication, 'password'),
+    }),
     secrets: ['password'],
     directs: ['host', 'port', 'tls'],
     plain: ['username', 'from'],
     uses: ['MAIL'],
+    conditional: { keys: ['username', 'password'], unless: ['authentication'], is: 'none' },
   },
   IMAP: {
     summary: 'A mailbox',

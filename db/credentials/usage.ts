@@ -57,6 +57,18 @@ export async function listChannelUsers(db: Db, id: string): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
+/** The names of the enabled scheduled reports that are sent with a credential. */
+export async function listReportUsers(db: Db, id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('scheduledReports')
+    .select('name')
+    .where('credentialId', '=', id)
+    .where('enabled', '=', true)
+    .orderBy('name')
+    .execute()
+  return rows.map(({ name }) => name)
+}
+
 /**
  * The workflows that name a credential (BUILDER): those that do now first, by name; then those of which only older
  * versions do. Throws NOT_FOUND.

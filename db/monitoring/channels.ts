@@ -1,9 +1,11 @@
 import { sql } from 'kysely'
-import { validate as isUuid, v7 as uuid } from 'uuid'
+import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
-import { demandCredential } from '../credentials/references.ts'
+import { demandMailCredential } from '../credentials/references.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { askRecipients } from '../mail/recipients.ts'
+import { type MailView, viewMails } from '../mail/view.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import {
@@ -22,7 +24,7 @@ export type ChannelType = (typeof NOTIFICATION_CHANNEL_TYPES)[number]
 /** EMAIL has recipients, and the others a URL, of which only the origin is shown. */
 export type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
 
-/** A channel as the API shows it. */
+/** A channel as the API shows it; one of mail with whom it reaches. */
 export type Channel = {
   id: string
   teamId: string
@@ -32,7 +34,7 @@ export type Channel = {
   config: ChannelConfig
   createdAt: Date
   updatedAt: Date
-}
+} & Partial<MailView>
 
 /** What is to be changed, or made. What of `config` is not of the channel's type is refused. */
 export type ChannelPatch = {
@@ -56,6 +58,8 @@ export type ChannelRow = {
   enabled: boolean
   recipients: string[]
   credentialId: string | null
+  /** Who has changed it last, if that is known. */
+  changedBy: string | null
   sealed: Buffer | null
 }
 
@@ -65,31 +69,18 @@ export const MAX_CHANNELS = 50
 /** The first key of the advisory locks of teams that get another one. */
 const CHANNELS = 7_226_079
 
-/** The entries of a config that mean more than one channel. */
-const WORDS = ['email', 'slack', 'webhook']
-
 /** The channels of a team, the oldest first (VIEWER). */
 export async function listChannels(scope: Scope, teamId: string): Promise<Channel[]> {
   await demandTeam(scope, teamId, 'VIEWER')
   const rows = await select(scope.store.db, teamId).orderBy('createdAt').orderBy('id').execute()
-  return rows.map(show)
+  return showAll(scope.store, teamId, rows)
 }
 
 /** One channel of a team (VIEWER). Throws NOT_FOUND. */
 export async function readChannel(scope: Scope, teamId: string, id: string): Promise<Channel> {
   await demandTeam(scope, teamId, 'VIEWER')
-  return show(await find(scope.store.db, teamId, id))
-}
-
-/** The entries of a config that are no word for channels, and no channel of the team. */
-export async function findUnknownChannels(db: Db, teamId: string, entries: string[]): Promise<string[]> {
-  const ids = entries.filter((entry) => isUuid(entry))
-  const rows =
-    ids.length === 0
-      ? []
-      : await select(db, teamId).where('id', 'in', ids).clearSelect().select('id').execute()
-  const known = new Set([...WORDS, ...rows.map(({ id }) => id)])
-  return entries.filter((entry) => !known.has(entry.toLowerCase()))
+  const [shown] = await showAll(scope.store, teamId, [await find(scope.store.db, teamId, id)])
+  return shown!
 }
 
 /**
@@ -102,7 +93,7 @@ export async function createChannel(
   input: ChannelPatch & { name: string; type: ChannelType },
 ): Promise<Channel & { secret?: string }> {
   const { name, type, enabled = true, config = {} } = input
-  return guardName(name, () =>
+  const made = await guardName(name, () =>
     change(scope, 'NOTIFICATION_CHANNEL_CREATED', teamId, async (tx) => {
       // Two that are added at once are counted one after the other.
       await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${CHANNELS}))`.execute(tx)
@@ -115,11 +106,12 @@ export async function createChannel(
         throw new Fault('CONFLICT', `A team can have ${MAX_CHANNELS} channels: delete one of them`)
       demandFields(type, config, true)
       const { recipients = [], credentialId = null, url } = config
-      await demandMail(tx, teamId, credentialId)
+      await demandMailCredential(tx, teamId, credentialId, 'config.credentialId')
       const id = uuid()
       const secret = type === 'WEBHOOK' ? makeWebhookSecret() : null
       const shut = url ? sealUrl(scope.store, { teamId, id }, { url, secret }) : {}
-      const row = { id, teamId, name, type, enabled, recipients, credentialId, ...shut }
+      const mine = { changedBy: scope.userId }
+      const row = { id, teamId, name, type, enabled, recipients, credentialId, ...mine, ...shut }
       await tx.insertInto('notificationChannels').values(row).execute()
       const result = show(await find(tx, teamId, id))
       return {
@@ -129,6 +121,7 @@ export async function createChannel(
       }
     }),
   )
+  return { ...made, ...(await askAndView(scope, made)) }
 }
 
 /**
@@ -142,13 +135,14 @@ export async function updateChannel(
   { name, enabled, config = {} }: ChannelPatch,
 ): Promise<Channel> {
   const { keys } = scope.store
-  return guardName(name ?? '', () =>
+  const changed = await guardName(name ?? '', () =>
     change(scope, 'NOTIFICATION_CHANNEL_UPDATED', teamId, async (tx) => {
       const row = await lock(tx, teamId, id)
       const before = show(row)
       demandFields(before.type, config, false)
       const { recipients, credentialId, url } = config
-      if (credentialId && credentialId !== row.credentialId) await demandMail(tx, teamId, credentialId)
+      if (credentialId && credentialId !== row.credentialId)
+        await demandMailCredential(tx, teamId, credentialId, 'config.credentialId')
       const isNew = url !== undefined && url !== row.shownUrl
       const shut = isNew
         ? sealUrl(scope.store, { teamId, id }, { ...openChannel(keys, { teamId, id }, row.sealed!), url })
@@ -157,7 +151,7 @@ export async function updateChannel(
       const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
       await tx
         .updateTable('notificationChannels')
-        .set({ ...set, ...shut, updatedAt: sql<Date>`now()` })
+        .set({ ...set, ...shut, changedBy: scope.userId, updatedAt: sql<Date>`now()` })
         .where('id', '=', id)
         .execute()
       const result = show(await find(tx, teamId, id))
@@ -165,6 +159,7 @@ export async function updateChannel(
       return { result, resourceId: id, details: { name: result.name, ...told, urlChanged: isNew } }
     }),
   )
+  return { ...changed, ...(await askAndView(scope, changed)) }
 }
 
 /**
@@ -252,6 +247,29 @@ function show(row: Awaited<ReturnType<typeof find>>): Channel {
   return { id, teamId, name, type, enabled, config, createdAt, updatedAt }
 }
 
+/** Channels with whom those of mail reach. */
+async function showAll(
+  store: Store,
+  teamId: string,
+  rows: Awaited<ReturnType<typeof find>>[],
+): Promise<Channel[]> {
+  const mails = rows.filter(({ type }) => type === 'EMAIL')
+  const views = await viewMails(store, teamId, mails)
+  return rows.map((row) => ({ ...show(row), ...views[mails.indexOf(row)] }))
+}
+
+/** Has those asked who have not said yes, and says whom the channel reaches; nothing of one that is not mail. */
+async function askAndView(
+  { store, userId }: Scope,
+  { teamId, enabled, config }: Channel,
+): Promise<Partial<MailView>> {
+  if (!('recipients' in config)) return {}
+  const { recipients, credentialId } = config
+  if (enabled && credentialId === null) await askRecipients(store, { teamId, userId }, recipients)
+  const [view] = await viewMails(store, teamId, [{ recipients, credentialId, changedBy: userId }])
+  return view!
+}
+
 function sealUrl({ keys }: Store, place: { teamId: string; id: string }, secrets: ChannelSecrets) {
   return { shownUrl: hideUrl(secrets.url), sealed: sealChannel(keys, place, secrets) }
 }
@@ -269,14 +287,6 @@ function demandFields(type: ChannelType, config: NonNullable<ChannelPatch['confi
   if (whole && config[needed] === undefined)
     problems.push({ path: `config.${needed}`, message: `is required for ${type}` })
   if (problems.length > 0) throw invalid(problems)
-}
-
-async function demandMail(tx: Tx, teamId: string, credentialId: string | null): Promise<void> {
-  if (credentialId === null) return
-  await demandCredential(tx, { teamId, credentialId, use: 'MAIL', purpose: 'mail' }).catch((error) => {
-    if (!(error instanceof Fault) || error.code !== 'INVALID') throw error
-    throw invalid(error.problems.map(({ message }) => ({ path: 'config.credentialId', message })))
-  })
 }
 
 async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {

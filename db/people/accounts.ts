@@ -1,11 +1,11 @@
 import { v7 as uuid } from 'uuid'
 import { changeAccount } from '../change.ts'
-import type { Tx } from '../connection.ts'
+import type { Db, Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { accountScope, demandPerson, type Origin, type Scope, type Store } from '../scope.ts'
-import { changeEmail, type EmailState, guardEmail, readEmail } from './emails.ts'
-import { queueConfirmation } from './mails.ts'
+import { changeEmail, type EmailState, guardEmail, NO_MAILBOX, readEmail } from './emails.ts'
+import { lockAddress, queueConfirmation } from './mails.ts'
 import { hashPassword, queueHashing } from './passwords.ts'
 import { endSessions } from './sessions.ts'
 import { confirmPassword, countSignUp } from './signin.ts'
@@ -26,25 +26,54 @@ import {
 export type Account = User & EmailState & { instanceAdmin: boolean; createdAt: Date; teams: Membership[] }
 
 /**
- * Creates an account without a team, for somebody who signs up. Its e-mail is not confirmed: if mail can be
- * sent, a link is mailed to it. Throws CONFLICT if the e-mail is taken, INVALID for a weak password, THROTTLED
- * after too many sign-ups from the address.
+ * Creates an account without a team, for somebody who signs up. Where mail is sent, a link is mailed to its e-mail, which
+ * the account gets once that is opened; if another one has the e-mail, its owner is told instead. Resolves to null then, in
+ * both cases and after the same work: the caller does not learn which it was. Otherwise it throws CONFLICT if the e-mail is
+ * taken. Throws INVALID for a weak password, THROTTLED after too many sign-ups from the address.
  */
 export async function registerUser(
   store: Store,
   input: NewUser & { ip: string },
   origin: Origin,
-): Promise<User> {
+): Promise<User | null> {
   await countSignUp(store, input.ip)
   const passwordHash = await hashNewPassword(input)
   const id = uuid()
   const scope = accountScope(store, { id, name: nameOf(input) }, origin)
+  const made = { ...input, id, passwordHash, instanceAdmin: false, confirmed: false }
+  if (store.emailProof?.() === 'mail') return registerByMail(scope, made, origin)
   return changeAccount(scope, 'ACCOUNT_CREATED', async (tx) => {
-    const user = await addUser(tx, { ...input, id, passwordHash, instanceAdmin: false, confirmed: false })
-    // If the address has got too many mails lately, the user asks for one later.
-    if (store.emailProof?.() === 'mail') await queueConfirmation(tx, user.id, user.email)
+    const user = await addUser(tx, made)
     return { result: user, resourceId: id, details: { email: user.email } }
   })
+}
+
+async function registerByMail(
+  scope: Scope,
+  made: Parameters<typeof addUser>[1] & { id: string },
+  origin: Origin,
+): Promise<null> {
+  const { store } = scope
+  const { id, email } = made
+  const known = await findHolder(store.db, email)
+  // Of a known address nobody but its owner has done anything.
+  const asker = known ? accountScope(store, null, origin) : scope
+  return changeAccount(asker, 'ACCOUNT_CREATED', async (tx) => {
+    await lockAddress(tx, email)
+    const holder = known && (await findHolder(tx, email))
+    if (holder) {
+      // If the address has got too many mails lately, this one is left out, as that to a new account is.
+      await queueConfirmation(tx, null, holder.email, 'KNOWN')
+      return { act: 'SIGN_UP_REPEATED', result: null, resourceId: holder.id, details: {} }
+    }
+    await addUser(tx, { ...made, email: `unopened-${id}${NO_MAILBOX}`, wanted: email })
+    await queueConfirmation(tx, id, email)
+    return { result: null, resourceId: id, details: { email } }
+  })
+}
+
+async function findHolder(db: Db, email: string) {
+  return db.selectFrom('users').select(['id', 'email']).where(hasEmail(email)).executeTakeFirst()
 }
 
 /** The caller's own account. Throws FORBIDDEN for an SDK token. */

@@ -31,7 +31,7 @@ export async function readEmail(store: Store, userId: string): Promise<EmailStat
 /**
  * Sets a new e-mail in the caller's transaction. It takes effect when it is confirmed; where every address
  * counts as confirmed, at once. Returns whether it still has to be, or that it
- * was wanted already. Throws CONFLICT if another account has it,
+ * was wanted already. Throws CONFLICT if another account has it and no mail is sent,
  * THROTTLED after too many mails.
  */
 export async function changeEmail(
@@ -47,10 +47,13 @@ export async function changeEmail(
     return { pending: false }
   }
   const holder = await lockHolder(tx, email)
-  if (holder?.emailConfirmedAt) throw taken()
+  const isMailed = store.emailProof?.() === 'mail'
+  // Where mail is sent, only the owner of the mailbox learns that there is such an account.
+  if (holder?.emailConfirmedAt && !isMailed) throw taken()
   if (owner.pendingEmail && isSame(owner.pendingEmail, email)) return 'unchanged'
   await tx.updateTable('users').set({ pendingEmail: email }).where('id', '=', userId).execute()
-  if (store.emailProof?.() === 'mail') refuse(await queueConfirmation(tx, userId, email))
+  if (isMailed)
+    refuse(await queueConfirmation(tx, userId, email, holder?.emailConfirmedAt ? 'KNOWN' : 'CONFIRM'))
   return { pending: true }
 }
 
@@ -66,7 +69,7 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
     if (pendingEmail === null && (emailConfirmedAt || trustsEmails(store))) {
       throw new Fault('CONFLICT', 'Your e-mail is confirmed already')
     }
-    if (pendingEmail === null && email.endsWith(NOWHERE)) {
+    if (pendingEmail === null && email.endsWith(NO_MAILBOX)) {
       throw new Fault(
         'CONFLICT',
         'Your e-mail has become that of somebody who has proven it: set another one',
@@ -74,7 +77,8 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
     }
     if (store.emailProof?.() !== 'mail') throw new Fault('CONFLICT', `This service sends no mail: ${ASK}`)
     const to = pendingEmail ?? email
-    refuse(await queueConfirmation(tx, userId, to))
+    const holder = pendingEmail === null ? undefined : await lockHolder(tx, to)
+    refuse(await queueConfirmation(tx, userId, to, holder?.emailConfirmedAt ? 'KNOWN' : 'CONFIRM'))
     return { result: undefined, resourceId: userId, details: { to } }
   })
 }
@@ -156,7 +160,7 @@ export async function demandConfirmed(tx: Tx, store: Store, userId: string): Pro
 }
 
 /** The end of the addresses of accounts that have lost theirs. No mail can be sent there (RFC 2606). */
-const NOWHERE = '@perdure.invalid'
+export const NO_MAILBOX = '@perdure.invalid'
 
 const ASK =
   "the instance's admin (POST /api/admin/users/confirm) or the operator (npx perdure user confirm) confirms it"
@@ -169,13 +173,13 @@ async function settleEmail(tx: Tx, store: Store, owner: Owner, proven: string): 
   if (holder?.emailConfirmedAt) throw taken()
   if (holder) {
     // Not of the holder's id, which others know: nobody may have registered it before.
-    const email = `released-${uuid()}${NOWHERE}`
+    const email = `released-${uuid()}${NO_MAILBOX}`
     await tx.updateTable('users').set({ email }).where('id', '=', holder.id).execute()
   }
   const email = stays ? owner.email : proven
   await tx
     .updateTable('users')
-    .set({ email, emailConfirmedAt: sql<Date>`clock_timestamp()` })
+    .set({ email, emailConfirmedAt: sql<Date>`clock_timestamp()`, linkUnopened: false })
     // A change to another address that is still wanted goes on.
     .$if(!stays, (query) => query.set({ pendingEmail: null }))
     .where('id', '=', id)

@@ -5,11 +5,26 @@ import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
 
-/** What a mail is for. CONFIRM: to prove its address with a link. CHANGED: to tell an address it is replaced. */
-export type MailKind = 'CONFIRM' | 'CHANGED'
+/**
+ * What a mail is for. CONFIRM: to prove its address with a link. CHANGED: to tell an address it is replaced. KNOWN: to tell
+ * the owner of an account that it was wanted for another one. QUESTION: whether a team's mails may come.
+ */
+export type MailKind = 'CONFIRM' | 'CHANGED' | 'KNOWN' | 'QUESTION'
 
-/** A mail that is to be sent. Its text is made when it is sent: the link in it must not stand in the database. */
-export type Mail = { id: string; kind: MailKind; userId: string; email: string }
+/**
+ * A mail that is to be sent. Its text is made when it is sent: the link in it must not stand in the database. It is of an
+ * account, or for a team.
+ */
+export type Mail = {
+  id: string
+  kind: MailKind
+  userId: string | null
+  teamId: string | null
+  email: string
+}
+
+/** The kinds that processes of the release before do not know: they would take such a mail, and not send it. */
+const HIDDEN = new Set<MailKind>(['KNOWN', 'QUESTION'])
 
 /** A claimed mail. `attempts` counts this one too; a mail that is `old` is not tried again. */
 export type DueMail = Mail & { attempts: number; old: boolean }
@@ -22,32 +37,43 @@ const PAUSE_SECONDS = 60
 export const MAIL_HOURS = 24
 
 /** Queues a mail in the caller's transaction. The processes that can send mail do so after its commit. */
-export async function queueMail(tx: Tx, mail: Omit<Mail, 'id'>): Promise<void> {
+export async function queueMail(tx: Tx, mail: Omit<Mail, 'id' | 'teamId'>): Promise<void> {
+  const due = HIDDEN.has(mail.kind) ? { dueAt: sql<Date>`'infinity'`, ownDueAt: sql<Date>`now()` } : {}
   await tx
     .insertInto('mails')
-    .values({ id: uuid(), ...mail })
+    .values({ id: uuid(), ...mail, ...due })
     .execute()
 }
 
 /**
- * Queues the mail with which a user confirms an address. Returns 0, or, if too many were asked for, after how
- * many seconds the next one may be: nobody can fill a stranger's mailbox with them.
+ * Queues the mail with which a user confirms an address, or, if another account has proven it, the one that tells its
+ * owner. Returns 0, or, if too many were asked for, after how many seconds the next one may be: nobody can fill a
+ * stranger's mailbox with them. Both are counted alike, so that the wait does not tell which one it is.
  */
-export async function queueConfirmation(tx: Tx, userId: string, email: string): Promise<number> {
-  // Two requests for one address count one after the other.
-  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+export async function queueConfirmation(
+  tx: Tx,
+  userId: string | null,
+  email: string,
+  kind: 'CONFIRM' | 'KNOWN' = 'CONFIRM',
+): Promise<number> {
+  await lockAddress(tx, email)
   const { rows } = await sql<{ wait: number | null }>`
     with lately as (
       select email, created_at, row_number() over (order by created_at desc) as nth from mails
-      where kind = 'CONFIRM' and created_at > now() - interval '1 hour'
+      where kind in ('CONFIRM', 'KNOWN') and created_at > now() - interval '1 hour'
         and (user_id = ${userId} or lower(email) = lower(${email})))
     select extract(epoch from greatest(
       max(created_at + ${PAUSE_SECONDS} * interval '1 second') filter (where lower(email) = lower(${email})),
       max(created_at + interval '1 hour') filter (where nth = ${PER_HOUR})) - clock_timestamp())::float8 as wait
     from lately`.execute(tx)
   const wait = Math.ceil(Math.max(0, rows[0]?.wait ?? 0))
-  if (wait === 0) await queueMail(tx, { kind: 'CONFIRM', userId, email })
+  if (wait === 0) await queueMail(tx, { kind, userId, email })
   return wait
+}
+
+/** Of two who want mail for one address, or an account with it, the second sees what the first did. */
+export async function lockAddress(tx: Tx, email: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
 }
 
 /** The first key of the advisory locks of addresses. */
@@ -60,13 +86,14 @@ const CONFIRMATIONS = 7_226_021
 export async function claimMails(store: Store, limit: number, leaseMs: number): Promise<DueMail[]> {
   const { rows } = await write(store, (tx) =>
     sql<DueMail>`
-    update mails set attempts = attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
+    update mails set attempts = attempts + 1,
+      due_at = case when own_due_at is null then ${after(leaseMs)} else due_at end,
+      own_due_at = case when own_due_at is null then null else ${after(leaseMs)} end
     where id in (
-      select id from mails where settled_at is null and due_at <= now()
-      order by due_at, id limit ${limit} for update skip locked)
-    returning id, kind, user_id, email, attempts, created_at < now() - ${MAIL_HOURS} * interval '1 hour' as old`.execute(
-      tx,
-    ),
+      select id from mails where settled_at is null and (due_at <= now() or own_due_at <= now())
+      order by coalesce(own_due_at, due_at), id limit ${limit} for update skip locked)
+    returning id, kind, user_id, team_id, email, attempts,
+      created_at < now() - ${MAIL_HOURS} * interval '1 hour' as old`.execute(tx),
   )
   return rows
 }
@@ -81,7 +108,8 @@ export async function settleMail(store: Store, id: string, error: string | null 
 /** Makes a mail that failed due again after `delayMs`. */
 export async function postponeMail(store: Store, id: string, delayMs: number, error: string): Promise<void> {
   await write(store, (tx) =>
-    sql`update mails set due_at = now() + ${delayMs} * interval '1 millisecond', last_error = ${error}
+    sql`update mails set due_at = case when own_due_at is null then ${after(delayMs)} else due_at end,
+      own_due_at = case when own_due_at is null then null else ${after(delayMs)} end, last_error = ${error}
     where id = ${id}`.execute(tx),
   )
 }
@@ -110,10 +138,19 @@ export function hashEmailToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Removes mails that are older than a day, and tokens that have expired. Called hourly. */
+/**
+ * Removes mails that are older than a day, tokens that have expired, and accounts whose link was never opened: nobody has
+ * been in them. Called hourly.
+ */
 export async function purgeMails(store: Store): Promise<void> {
   await record(store, async (tx) => {
     await sql`delete from email_tokens where expires_at <= now()`.execute(tx)
+    await sql`delete from users u where link_unopened and created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'
+      and not exists (select from email_tokens t where t.user_id = u.id)`.execute(tx)
     await sql`delete from mails where created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'`.execute(tx)
   })
+}
+
+function after(ms: number) {
+  return sql<Date>`(now() + ${ms} * interval '1 millisecond')`
 }

@@ -7,10 +7,12 @@ import { Fault } from '../fault.ts'
 import { noteRefusal } from '../refusals/refusals.ts'
 import { accountScope, type Origin, type Scope, type Store } from '../scope.ts'
 import { type Device, isKnownTo, rememberPerson } from './devices.ts'
+import { confirmEmail } from './emails.ts'
+import { hashEmailToken, queueConfirmation } from './mails.ts'
 import { readNetwork } from './network.ts'
 import { queueHashing } from './passwords.ts'
 import { createSession, type Session } from './sessions.ts'
-import { findByEmail, findById, type Person, provesPassword } from './users.ts'
+import { findByEmail, findById, nameOf, type Person, provesPassword } from './users.ts'
 
 /**
  * How password guessing is slowed down: after `free` failures each further one doubles the wait, from 1 s to
@@ -30,6 +32,8 @@ type Budget = { key: string; rule: Rule; locks: 'account' | 'device' | 'session'
 export type SignInAttempt = {
   email: string
   password: string
+  /** Of the link that was mailed to the e-mail: it is opened with this. */
+  emailToken?: string | undefined
   ip: string
   device?: Device | null
 } & Omit<Origin, 'ip'>
@@ -39,18 +43,20 @@ export type SignedIn = { person: Person; session: Session; device: Device }
 /**
  * Opens a session for the user with this e-mail and password. Throws UNAUTHENTICATED, with the same message
  * and after the same time whether the e-mail is unknown or the password wrong; THROTTLED after too many
- * failures. Only failures count: those of a device on which the person has signed in count against the device
+ * failures; FORBIDDEN for the right password of an account whose link was not opened yet, to which another one is mailed.
+ * Only failures count: those of a device on which the person has signed in count against the device
  * alone, and those of all others against the account and the address. So strangers who guess keep nobody from
  * their account.
  */
 export async function signIn(store: Store, attempt: SignInAttempt): Promise<SignedIn> {
-  const { email, password, ip, requestId, userAgent, device = null } = attempt
+  const { email, password, emailToken, ip, requestId, userAgent, device = null } = attempt
+  const tokenHash = emailToken === undefined ? null : hashEmailToken(emailToken)
   const origin = { ip, requestId, userAgent }
   const stranger = accountScope(store, null, origin)
   let failed: Person | null = null
   // Twice, because another sign-in may have replaced an outdated hash of the same password in between.
   for (let round = 1; round <= 2; round++) {
-    const { folded, person } = await findByEmail(store, email)
+    const { folded, person } = await findByEmail(store, email, tokenHash)
     const known = person !== null && isKnownTo(person, device)
     const budgets: Budget[] = known
       ? [{ key: `device:${device.id}:${person.id}`, rule: ACCOUNT, locks: 'device' }]
@@ -65,11 +71,38 @@ export async function signIn(store: Store, attempt: SignInAttempt): Promise<Sign
     const proven = await provePassword(stranger, person, password, budgets, known)
     failed = person
     if (!proven) break
+    if (person?.linkUnopened) await openAccount(store, proven, { email, emailToken }, origin)
     const session = await createSession(store, proven, origin)
     if (session) return { person: proven, session, device: rememberPerson(device, proven) }
   }
   await auditFailure(stranger, failed)
   throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
+}
+
+/** Opens the account of somebody who has signed up, or has the link mailed once more. Throws FORBIDDEN, CONFLICT. */
+async function openAccount(
+  store: Store,
+  person: Person,
+  { email, emailToken }: Pick<SignInAttempt, 'email' | 'emailToken'>,
+  origin: Origin,
+): Promise<void> {
+  if (store.emailProof?.() !== 'mail') return
+  const scope = accountScope(store, { id: person.id, name: nameOf(person) }, origin)
+  if (emailToken !== undefined) {
+    const opened = await confirmEmail(scope, emailToken).then(
+      () => true,
+      (error) => {
+        if (!(error instanceof Fault) || error.code !== 'INVALID') throw error
+        return false
+      },
+    )
+    if (opened) return
+  }
+  await record(store, (tx) => queueConfirmation(tx, person.id, email))
+  const message =
+    'This account is not open yet: open the link that was mailed to its e-mail, and sign in there. If it does not ' +
+    'come, sign in here again in a minute, and another one is mailed'
+  throw new Fault('FORBIDDEN', message)
 }
 
 /** Of an unknown e-mail the audit says nothing: some people type their password there. */

@@ -95,17 +95,28 @@ export async function verifyPassword(store: Store, email: string, password: stri
   return provesPassword(store, (await findByEmail(store, email)).person, password)
 }
 
+/** Who signs in. `linkUnopened`: the link that was mailed when they signed up was not opened yet. */
+export type Entrant = Person & { linkUnopened: boolean }
+
 /**
  * The user with this e-mail, and the e-mail as the database compares it: all spellings that find the same user
- * are `folded` into one, whether or not there is a user.
+ * are `folded` into one, whether or not there is a user. If nobody has it, it is the last one who has signed up with it and
+ * has not opened the link; with the `tokenHash` of a link, the one to whom it was mailed.
  */
 export async function findByEmail(
   { db }: Store,
   email: string,
-): Promise<{ folded: string; person: Person | null }> {
-  const { rows } = await sql<Person & { folded: string }>`
-    select lower(${email}) as folded, u.id, u.first_name, u.last_name, u.email, u.password_hash
-    from (select) as one left join users u on lower(u.email) = lower(${email})`.execute(db)
+  tokenHash: Buffer | null = null,
+): Promise<{ folded: string; person: Entrant | null }> {
+  const { rows } = await sql<Entrant & { folded: string }>`
+    select lower(${email}) as folded, u.*
+    from (select) as one left join lateral (
+      select u.id, u.first_name, u.last_name, u.email, u.password_hash, u.link_unopened from users u
+      where lower(u.email) = lower(${email}) or u.link_unopened and lower(u.pending_email) = lower(${email})
+      order by exists (
+          select from email_tokens t where t.token_hash = ${tokenHash}::bytea and t.user_id = u.id) desc,
+        u.link_unopened, u.created_at desc, u.id
+      limit 1) u on true`.execute(db)
   const { folded, ...person } = rows[0]!
   return { folded, person: person.id === null ? null : person }
 }
@@ -188,13 +199,16 @@ export async function addUser(
     instanceAdmin: boolean
     /** Whether somebody vouches for the e-mail. */
     confirmed: boolean
+    /** The e-mail that takes the place of `email` once the link that is mailed to it is opened, and before that nobody signs in. */
+    wanted?: string
   },
 ): Promise<User> {
-  const { id = uuid(), email, firstName, lastName, passwordHash, instanceAdmin, confirmed } = input
+  const { id = uuid(), email, firstName, lastName, passwordHash, instanceAdmin, confirmed, wanted } = input
   const emailConfirmedAt = confirmed ? sql<Date>`now()` : null
+  const unopened = wanted === undefined ? {} : { pendingEmail: wanted, linkUnopened: true }
   const added = await tx
     .insertInto('users')
-    .values({ id, email, firstName, lastName, passwordHash, instanceAdmin, emailConfirmedAt })
+    .values({ id, email, firstName, lastName, passwordHash, instanceAdmin, emailConfirmedAt, ...unopened })
     .onConflict((oc) => oc.doNothing())
     .executeTakeFirst()
   if (added.numInsertedOrUpdatedRows === 0n) throw new Fault('CONFLICT', 'This e-mail already has an account')

@@ -30,16 +30,16 @@ export type Ask = RequestInit & { as?: string; json?: unknown }
 // biome-ignore lint/suspicious/noExplicitAny: tests read responses field by field
 export type Body = any
 
-type ServiceOptions = Partial<ApiDeps> & Pick<Store, 'emailProof'>
+type ServiceOptions = Partial<ApiDeps> & Pick<Store, 'emailProof' | 'mailDomains'>
 
 /**
  * Starts the API on a database of its own, without an engine. `admin` is the cookie of the ADMIN of `teamId`.
  */
-export async function startService({ emailProof, ...options }: ServiceOptions = {}) {
+export async function startService({ emailProof, mailDomains = 'any', ...options }: ServiceOptions = {}) {
   const database = await cloneDatabase()
   const { db, close } = openDatabase(database.url, { max: 10, name: 'test' })
   // The full Database type, because tests write rows that the service itself never would.
-  const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof }
+  const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof, mailDomains }
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure(bus, () => {})
   const evaluator = createEvaluator({ processes: 2 })

@@ -14,6 +14,8 @@ import { settleOpenings } from '../../db/credentials/opens.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
 import { sweepFiles } from '../../db/files/sweep.ts'
+import { purgeMailCounts } from '../../db/mail/bounds.ts'
+import { purgeMailQuestions } from '../../db/mail/recipients.ts'
 import { purgeNotices } from '../../db/monitoring/fanout.ts'
 import { foldExecutionHours } from '../../db/monitoring/foldhours.ts'
 import { purgeMemoryEnds } from '../../db/operation/memoryends.ts'
@@ -76,6 +78,8 @@ export function startHousekeeping(
     await purgeSessions(store)
     await purgeConnects(store)
     await purgeMails(store)
+    await purgeMailCounts(store)
+    await purgeMailQuestions(store)
     await purgeAnswers(store)
     await purgeChunks(store)
     await purgeWidgetCounts(store)

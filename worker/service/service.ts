@@ -69,7 +69,11 @@ export async function runService(kind: ProcessKind): Promise<never> {
   const keys = readKeys(config, false)
   const poolSize = config.poolSize ?? choosePoolSize(kind)
   const database = openDatabase(config.databaseUrl!, { max: poolSize, name: `perdure ${kind}` })
-  const store: Store = { db: database.db, keys, emailProof: () => readEmailProof(kind, config, exposure) }
+  const { mailDomains, mailsPerHour } = config
+  const store: Store = {
+    ...{ db: database.db, keys, mailDomains, mailsPerHour },
+    emailProof: () => readEmailProof(kind, config, exposure),
+  }
   // The supervisor has run the migrations already.
   if (kind !== 'service') await untilDone('the database', () => migrate(store.db), log, stopping.asked)
   const faults = await untilDone('the database', () => findKeyFaults(store), log, stopping.asked)

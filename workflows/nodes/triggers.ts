@@ -2,8 +2,15 @@ import * as v from 'valibot'
 import { parseCron } from '../cron/cron.ts'
 import { findTimezone } from '../cron/zones.ts'
 import { described } from '../object.ts'
-import { durationField, HTTP_METHODS, nameField, nodeTypeRow, textField } from './fields.ts'
-import { LARGE_NUMBERS_DESCRIPTION, largeNumbersField } from './largenumbers.ts'
+import {
+  durationField,
+  HTTP_METHODS,
+  LARGE_NUMBERS,
+  largeNumbersField,
+  nameField,
+  nodeTypeRow,
+  textField,
+} from './fields.ts'
 import { responseFields, secretHeaderField, signatureField, webhookFilesField } from './webhooks.ts'
 
 /** What a schedule does with a firing that is due while the execution of an earlier one goes on. */
@@ -50,7 +57,7 @@ export const TRIGGER_NODES = {
           signature: 'Only calls whose body is signed with the secret are taken.',
           files: 'What callers send as files becomes files of the execution.',
           rawBody: 'The body as it was sent becomes a file, too: rawBody.',
-          largeNumbers: LARGE_NUMBERS_DESCRIPTION,
+          largeNumbers: LARGE_NUMBERS,
           responseMode:
             'What the caller gets: an answer at once, the output of the execution, or what a RESPOND_TO_WEBHOOK says.',
           responseTimeoutMs: 'How long the caller is kept waiting, in milliseconds.',

@@ -10,8 +10,12 @@ export const checkSmtp: CredentialCheck = async ({ data }, { dial, signal }) => 
   try {
     const session = await openSmtp(login, dial, signal)
     session.close()
-    if (session.signedIn) return `Signed in at ${login.host} as ${login.username}`
-    return `Connected to ${login.host}, which asks nobody to sign in`
+    const said = session.signedIn
+      ? `Signed in at ${login.host} as ${login.username}`
+      : login.authentication === 'none'
+        ? `Connected to ${login.host}, without signing in`
+        : `Connected to ${login.host}, which asks nobody to sign in`
+    return session.warning === null ? said : `${said}. ${session.warning}`
   } catch (error) {
     throw smtpFailure(login.host, error)
   }
@@ -20,7 +24,7 @@ export const checkSmtp: CredentialCheck = async ({ data }, { dial, signal }) => 
 /** Signs in at the IMAP server, and opens no mailbox. */
 export const checkImap: CredentialCheck = async ({ data }, { dial, signal }) => {
   const login = data as MailLogin
-  const { host, port, username, password } = login
+  const { host, port, username = '', password = '' } = login
   const socket = await dial(host, port, { signal })
   const { how, verified } = chooseTls(login, 993, socket)
   const secure = ({ host, servername, tls }: ImapTransportOptions, done: () => void) =>

@@ -56,7 +56,7 @@ export function describeTest(id: string, teamId: string, url: string): Notificat
   }
 }
 
-/** A message as a mail of plain text. */
+/** A message as a mail of plain text. Its title is what users have named, so the subject is only for a server of their own. */
 export function writeNoticeMail({ data }: NotificationMessage): { subject: string; text: string } {
   const facts = [
     `Severity: ${data.severity}`,
@@ -64,8 +64,9 @@ export function writeNoticeMail({ data }: NotificationMessage): { subject: strin
     ...(data.workflowId ? [`Workflow: ${data.workflowId}`] : []),
     `Team:     ${data.teamId}`,
   ]
-  const subject = `[${data.severity}] ${data.title}`.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_SUBJECT)
-  return { subject, text: `${[data.message, facts.join('\n'), data.url].join('\n\n')}\n` }
+  const title = cutLine(data.title)
+  const subject = `[${data.severity}] ${title}`.slice(0, MAX_SUBJECT)
+  return { subject, text: `${[title, data.message, facts.join('\n'), data.url].join('\n\n')}\n` }
 }
 
 /** A message as Slack's incoming webhooks take it; so do those of Mattermost and Rocket.Chat. */
@@ -81,6 +82,10 @@ export function writeSlackBody({ data }: NotificationMessage): string {
 
 const MAX_SUBJECT = 250
 const MAX_SLACK = 3_500
+
+function cutLine(text: string): string {
+  return text.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_SUBJECT)
+}
 
 /** Nothing in a text may name people or channels, or be a link. */
 function escapeSlack(text: string): string {

@@ -1,12 +1,10 @@
 import { listAdminAddresses } from '../../../db/monitoring/channels/admins.ts'
 import { type ChannelSecrets, openChannel } from '../../../db/monitoring/channels/secrets.ts'
 import type { ChannelRow } from '../../../db/monitoring/channels.ts'
-import { createExactMask } from '../../../db/redaction/exact.ts'
-import { redactText } from '../../../db/redaction/redact.ts'
 import type { Outside } from '../../egress/outside.ts'
 import { FINAL_KINDS, HttpError } from '../../http/httperror.ts'
 import { readRetryAfter } from '../../nodes/kit/retryafter.ts'
-import type { ChannelCarrier, SendFailure } from './carrier.ts'
+import { type ChannelCarrier, maskFailure, type SendFailure } from './carrier.ts'
 import { type MailProgress, type MailTarget, sendMails } from './mail.ts'
 import { type NotificationMessage, writeSlackBody } from './messages.ts'
 import { signWebhook } from './sign.ts'
@@ -38,19 +36,17 @@ export async function sendToChannel(
   const tell = (secret: string) => void secrets.add(secret)
   const failure = await send()
   if (!failure) return undefined
-  const mask = createExactMask(secrets)
-  return { ...failure, message: redactText(mask.start(mask.excerpt(failure.message)), { secrets }) }
+  return { ...failure, message: maskFailure(failure.message, secrets) }
 
   async function send(): Promise<SendFailure | undefined> {
     if (channel === null || channel.type === 'EMAIL') {
-      const target: MailTarget = channel
-        ? {
-            teamId,
-            channelId: channel.id,
-            credentialId: channel.credentialId,
-            recipients: channel.recipients,
-          }
-        : { teamId, channelId: null, credentialId: null, recipients: await listAdminAddresses(store, teamId) }
+      const target: MailTarget =
+        channel === null
+          ? {
+              ...{ teamId, channelId: null, credentialId: null, changedBy: null },
+              recipients: await listAdminAddresses(store, teamId),
+            }
+          : { ...channel, channelId: channel.id }
       return sendMails(carrier, ways, target, message, progress, signal, tell)
     }
     let opened: ChannelSecrets

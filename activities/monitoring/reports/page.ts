@@ -3,7 +3,14 @@ import { COLORS } from './colors.ts'
 import type { Chart, Figure, MailSection, ReportItem } from './sections.ts'
 
 /** What stands above the sections. */
-export type MailHead = { name: string; teamName: string; period: string; publicUrl: string }
+export type MailHead = {
+  name: string
+  teamName: string
+  period: string
+  publicUrl: string
+  /** The page where the recipient stops the mails; null: an ADMIN does. */
+  stopUrl: string | null
+}
 
 const FONT = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 const { ink, muted, line, paper, first } = COLORS
@@ -13,7 +20,7 @@ const { ink, muted, line, paper, first } = COLORS
  * the ids of its parts. Whatever users have written is text.
  */
 export function writeMailPage(
-  { name, teamName, period, publicUrl }: MailHead,
+  { name, teamName, period, publicUrl, stopUrl }: MailHead,
   sections: MailSection[],
 ): string {
   return `<!doctype html>
@@ -35,7 +42,7 @@ export function writeMailPage(
 ${sections.map(writeSection).join('\n')}
 <tr><td style="padding:8px 12px 16px;font-size:12px;line-height:1.5;color:${muted}">
 Paler bars are days before this report's time. All figures are in the attached CSV.<br>
-You get this mail because an ADMIN of the team has named your address in a scheduled report of <a href="${escapeText(publicUrl)}" style="color:${muted}">${escapeText(publicUrl)}</a>; ask them to end it.
+You get this mail because an ADMIN of the team has named your address in a scheduled report of ${writeLink(publicUrl, publicUrl)}; ${stopUrl === null ? 'ask them to end it.' : `${writeLink(stopUrl, 'get no more of these mails')}.`}
 </td></tr>
 </table>
 </td></tr></table>
@@ -91,6 +98,10 @@ function writeItems(items: ReportItem[]): string {
 function writeNote(note: string): string {
   return `<tr><td style="padding:10px 14px 0;font-size:13px;line-height:1.5;color:${muted}">${escapeText(note)}</td></tr>
 `
+}
+
+function writeLink(url: string, text: string): string {
+  return `<a href="${escapeAttribute(url)}" style="color:${muted}">${escapeText(text)}</a>`
 }
 
 function isolateName(text: string): string {

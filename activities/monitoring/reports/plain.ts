@@ -3,7 +3,7 @@ import type { MailSection } from './sections.ts'
 
 /** A report as the text of a mail: what the pictures show is said. */
 export function writeReportText(
-  { name, teamName, period, publicUrl }: MailHead,
+  { name, teamName, period, publicUrl, stopUrl }: MailHead,
   sections: MailSection[],
 ): string {
   const parts = sections.map(({ title, figures, charts, items, notes }) => {
@@ -17,7 +17,7 @@ export function writeReportText(
     return `${title}\n${'='.repeat(title.length)}\n${blocks.join('\n\n')}`
   })
   const head = `${oneLine(name)}\n${oneLine(teamName)}\n${period}`
-  const foot = `You get this mail because an ADMIN of the team has named your address in a scheduled report of\n${publicUrl}; ask them to end it.`
+  const foot = `You get this mail because an ADMIN of the team has named your address in a scheduled report of\n${publicUrl}${stopUrl === null ? '; ask them to end it.' : `\nTo get no more of these mails:\n${stopUrl}`}`
   return `${[head, ...parts, `--\n${foot}`].join('\n\n')}\n`
 }
 

@@ -43,11 +43,13 @@ type KeyFieldsProps = {
 /** The fields of a credential's data, made of what GET /api/credential-types says of its type. */
 export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsProps) {
   return keys.map((key) => {
-    const { name, kind, required, requiredUnless } = key
+    const { name, kind, required, requiredUnless, requiredUnlessIs: is } = key
     const known = has?.includes(name) ?? false
     const help = [
       known ? (key.secret ? 'set, and never shown' : 'set') : '',
-      requiredUnless ? `required unless ${requiredUnless.map(nameKey).join(' and ')} are given` : '',
+      requiredUnless
+        ? `required unless ${requiredUnless.map(nameKey).join(' and ')} ${is === undefined ? 'are given' : `is ${is}`}`
+        : '',
       kind === 'list' ? 'one a line' : '',
       has && key.directs ? 'decides where secrets go: a change needs all of them again' : '',
     ].filter(Boolean)

@@ -35,8 +35,10 @@ async function readMeAgain(): Promise<User | null> {
   return known
 }
 
-export async function signIn(email: string, password: string): Promise<User | null> {
-  await read(api.api.auth.login.$post({ json: { email, password } }))
+/** `emailToken` is that of the link in a mail, which opens a new account. */
+export async function signIn(email: string, password: string, emailToken?: string): Promise<User | null> {
+  const opening = emailToken ? { emailToken } : {}
+  await read(api.api.auth.login.$post({ json: { email, password, ...opening } }))
   return readMe()
 }
 

@@ -17,6 +17,7 @@ import { Pill } from '../kit/status.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ChannelDialog, SecretDialog } from './channel.tsx'
 import { Deliveries } from './deliveries.tsx'
+import { MissingYes } from './missingyes.tsx'
 
 type Tested = { status: 'SUCCESS' | 'FAILED'; message: string } | 'busy'
 
@@ -82,6 +83,7 @@ export function ChannelsView() {
                   <>
                     <span className="name">{channel.name}</span>
                     <div className="quiet said">{tellTarget(channel)}</div>
+                    <MissingYes states={channel.recipientStates} held={channel.held} />
                   </>
                 ),
               },

@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import { useCredentials } from '../data/credentials.ts'
 import { problemAt } from '../data/refusal.ts'
 import {
   createReport,
@@ -11,7 +12,7 @@ import {
 import { Button } from '../kit/button.tsx'
 import { Dialog, FormDialog } from '../kit/dialog.tsx'
 import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, TextArea, TextInput } from '../kit/input.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
@@ -26,11 +27,14 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
   const [schedule, setSchedule] = useState(report?.schedule ?? '0 7 * * MON')
   const [timezone, setTimezone] = useState(report?.timezone ?? ZONE)
   const [recipients, setRecipients] = useState(report?.recipients.join('\n') ?? '')
+  const [credentialId, setCredentialId] = useState(report?.credentialId ?? '')
+  const servers = useCredentials(teamId).data?.filter((one) => one.type === 'SMTP') ?? []
   const [metrics, setMetrics] = useState<Metric[]>(report?.metrics ?? ['token_usage', 'anomalies'])
 
   const save = async () => {
     const list = recipients.split(/[\s,]+/).filter(Boolean)
-    const wanted = { name, schedule, timezone, recipients: list, metrics }
+    const about = { name, schedule, timezone, metrics }
+    const wanted = { ...about, recipients: list, credentialId: credentialId || null }
     const { warnings = [] } = report
       ? await updateReport(teamId, report.id, wanted)
       : await createReport(teamId, wanted)
@@ -44,11 +48,16 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
       title={report ? `Edit ${report.name}` : 'New report'}
       label="Save the report"
       onSubmit={save}
-      fields={['name', 'schedule', 'timezone']}
+      fields={['name', 'schedule', 'timezone', 'credentialId']}
     >
       {(error) => (
         <>
-          <Field label="Name" required help="The subject of the mails." error={problemAt(error, 'name')}>
+          <Field
+            label="Name"
+            required
+            help="In the mails; with a mail server of the team it is their subject."
+            error={problemAt(error, 'name')}
+          >
             <TextInput value={name} onChange={setName} required maxLength={100} />
           </Field>
           <Field
@@ -62,8 +71,16 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
           <Field label="Time zone" required error={problemAt(error, 'timezone')}>
             <TextInput value={timezone} onChange={setTimezone} required maxLength={100} />
           </Field>
-          <Field label="Recipients" required help="One a line; all of them see each other.">
+          <Field label="Recipients" required help="One a line; each gets a mail of their own.">
             <TextArea value={recipients} onChange={setRecipients} required rows={3} />
+          </Field>
+          <Field label="Mail server" error={problemAt(error, 'credentialId')}>
+            <Select
+              value={credentialId}
+              onChange={setCredentialId}
+              empty="The service's own, to those who want it"
+              choices={servers.map((one) => ({ value: one.id, label: one.name }))}
+            />
           </Field>
           <FieldGroup label="About">
             {METRICS.map((metric) => (
@@ -125,10 +142,11 @@ export function RunsDialog({
                   },
                   {
                     heading: 'Said',
-                    cell: ({ error, refused }) => (
+                    cell: ({ error, refused, withheld }) => (
                       <span className="said">
                         {error ?? '–'}
                         {refused.length > 0 && ` Refused: ${refused.join(', ')}`}
+                        {withheld.length > 0 && ` No yes: ${withheld.join(', ')}`}
                       </span>
                     ),
                   },

@@ -8,6 +8,7 @@ import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
 import { Age, Time, ZONE } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { MissingYes } from './missingyes.tsx'
 import { ReportDialog, RunStatus, RunsDialog } from './report.tsx'
 
 /** The figures that the team has mailed to people at regular times. */
@@ -46,11 +47,12 @@ export function ReportsView() {
             columns={[
               {
                 heading: 'Report',
-                cell: ({ name, metrics, recipients }) => (
+                cell: ({ name, metrics, recipients, recipientStates, held }) => (
                   <>
                     <span className="name">{name}</span>
                     <div className="quiet said">{metrics.map(nameConstant).join(', ')}</div>
                     <div className="quiet said">to {recipients.join(', ')}</div>
+                    <MissingYes states={recipientStates} held={held} />
                   </>
                 ),
               },

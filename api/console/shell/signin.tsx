@@ -1,6 +1,7 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { signIn, type User } from '../data/people.ts'
 import icon from '../icon.svg'
+import { useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/button.tsx'
 import { Field } from '../kit/field.tsx'
 import { TextInput } from '../kit/input.tsx'
@@ -27,6 +28,8 @@ export function SignIn({ onDone }: FormProps) {
 
 export function SignInForm({ email: known = '', onDone }: FormProps) {
   const [email, setEmail] = useState(known)
+  // The link in the mail of a new account leads here.
+  const [{ token }] = useQueryState({ token: '' })
   const [password, setPassword] = useState('')
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
@@ -40,7 +43,7 @@ export function SignInForm({ email: known = '', onDone }: FormProps) {
     setBusy(true)
     setError(null)
     try {
-      await onDone(await signIn(email, password))
+      await onDone(await signIn(email, password, token))
     } catch (refused) {
       setError(refused)
       form.current?.querySelector<HTMLInputElement>('[type=password]')?.select()

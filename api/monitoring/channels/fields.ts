@@ -6,6 +6,7 @@ import { PLAYBOOK_SEVERITIES } from '../../../db/monitoring/playbooks/playbooks.
 import { findUrlFault } from '../../audit/forwarderfields.ts'
 import { boundedString, trimmedString, uuidField } from '../../http/fields.ts'
 import { countSchema, idSchema, pageSchema, timeSchema } from '../../http/responses.ts'
+import { HELD, mailViewEntries, WHOM } from '../../mail/fields.ts'
 
 const MOST_RECIPIENTS = 20
 
@@ -81,6 +82,8 @@ const channelEntries = {
     v.object({ recipients: v.array(v.string()), credentialId: v.nullable(idSchema) }),
     v.object({ url: v.pipe(v.string(), v.examples(['https://hooks.example.com/[hidden]'])) }),
   ]),
+  recipientStates: v.optional(v.pipe(mailViewEntries.recipientStates, v.description(`Of EMAIL: ${WHOM}`))),
+  held: v.optional(v.pipe(mailViewEntries.held, v.description(`Of EMAIL: ${HELD}`))),
   createdAt: timeSchema,
   updatedAt: timeSchema,
 }

@@ -16,6 +16,13 @@ export type ClaimedReportRun = {
   timezone: string
   recipients: string[]
   metrics: ReportMetric[]
+  /** Who has got it, was refused by the server, may have got it, and has not said yes. */
+  told: string[]
+  refused: string[]
+  uncertain: string[]
+  withheld: string[]
+  /** What the last try said. */
+  error: string | null
   claim: string
   /** How often it was tried, with this time. */
   tries: number
@@ -31,8 +38,8 @@ const LOOKED_AT = 500
 
 const MAX_ERROR = 1_000
 
-/** What a run says that was handed over, and nobody knows what came of it. */
-const UNCERTAIN = 'It may have been sent, but no answer came that says so'
+/** What a run says of mails that were handed over, of which nobody knows what came of them. */
+export const UNCERTAIN = 'It may have been sent, but no answer came that says so'
 
 /**
  * Claims up to `limit` runs that are due, for `leaseMs`: of each team one after another, so that one with many does not
@@ -60,7 +67,8 @@ export async function claimReportRuns(
         order by turns.turn, turns.due_at, r.id limit ${limit} for update of r skip locked)
       update scheduled_report_runs set claim = ${claim}, tries = tries + 1, claimed_until = ${later(leaseMs)}
       where id in (select id from chosen)
-      returning id, report_id, team_id, slot, period_from, name, timezone, recipients, metrics, claim, tries,
+      returning id, report_id, team_id, slot, period_from, name, timezone, recipients, metrics, told, refused,
+        uncertain, withheld, error, claim, tries,
         created_at < now() - ${PATIENCE_HOURS} * interval '1 hour' as old`.execute(tx),
   )
   return rows
@@ -80,54 +88,90 @@ export async function renewReportRuns(
   )
 }
 
+/** How a report goes out: by whose server, and on whose behalf. Undefined if it was deleted. */
+export async function readReportSender(
+  { db }: Store,
+  { reportId }: ClaimedReportRun,
+): Promise<{ credentialId: string | null; changedBy: string | null } | undefined> {
+  return db
+    .selectFrom('scheduledReports')
+    .select(['credentialId', 'changedBy'])
+    .where('id', '=', reportId)
+    .executeTakeFirst()
+}
+
 /**
- * Notes that the mail is handed over now. False if it must not be: the report was deleted or disabled, its next slot has
- * come, or another process has the run.
+ * Notes that the mail to one recipient is handed over now. False if it must not be: the report was deleted or disabled, its
+ * next slot has come, or another process has the run.
  */
 export async function noteReportSending(
   store: Store,
   run: ClaimedReportRun,
+  recipient: string,
   leaseMs: number,
 ): Promise<boolean> {
   const { rows } = await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = 'SENDING', claimed_until = ${later(leaseMs)}
+    sql`update scheduled_report_runs set status = 'SENDING', handing = ${recipient}, claimed_until = ${later(leaseMs)}
     where id = ${run.id} and claim = ${run.claim} and status = 'PENDING' returning id`.execute(tx),
   )
   return rows.length > 0
 }
 
-/** Notes that the server has taken the mail, for all but those that it has `refused`. */
-export async function noteReportSent(store: Store, run: ClaimedReportRun, refused: string[]): Promise<void> {
-  const error = refused.length > 0 ? `The mail server has refused ${refused.length} of the recipients` : null
+/** What came of the mail to one recipient. */
+export type ReportOutcome = 'told' | 'refused' | 'uncertain' | 'withheld'
+
+/** Notes what came of the mail to one recipient; the others are still to get theirs. */
+export async function noteReportOutcome(
+  store: Store,
+  run: ClaimedReportRun,
+  recipient: string,
+  outcome: ReportOutcome,
+): Promise<void> {
+  const column = sql.ref(outcome)
   await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = 'SENT', sent_at = now(), error = ${error}, refused = ${refused},
-      claim = null, claimed_until = null
-    where id = ${run.id} and claim = ${run.claim} and status = 'SENDING'`.execute(tx),
+    sql`update scheduled_report_runs set status = 'PENDING', handing = null, ${column} = array_append(${column}, ${recipient})
+    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
   )
 }
 
-/** Notes that the mail was not sent: it is tried again after `delayMs`, or is given up if that is null. */
+/** Notes that nothing is left to be sent: it is SENT if anybody has got it, and `error` says who has not. */
+export async function noteReportEnded(
+  store: Store,
+  run: ClaimedReportRun,
+  error: string | null,
+): Promise<void> {
+  const said = error === null ? null : cleanText(error, MAX_ERROR)
+  await write(store, (tx) =>
+    sql`update scheduled_report_runs set claim = null, claimed_until = null, handing = null, error = ${said},
+      status = case when cardinality(told) > 0 then 'SENT' else 'FAILED' end,
+      sent_at = case when cardinality(told) > 0 then now() end
+    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
+  )
+}
+
+/** Notes that nothing more can be sent at the moment: it is tried again after `delayMs`, or is given up if that is null. */
 export async function noteReportFailed(
   store: Store,
   run: ClaimedReportRun,
   { message, delayMs }: { message: string; delayMs: number | null },
 ): Promise<void> {
   await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = ${delayMs === null ? 'FAILED' : 'PENDING'},
+    sql`update scheduled_report_runs set handing = null,
+      status = case when ${delayMs !== null}::boolean then 'PENDING' when cardinality(told) > 0 then 'SENT' else 'FAILED' end,
+      sent_at = case when ${delayMs === null}::boolean and cardinality(told) > 0 then now() end,
       error = ${cleanText(message, MAX_ERROR)}, due_at = ${later(delayMs ?? 0)}, claim = null, claimed_until = null
     where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
   )
 }
 
-/** Notes that nobody knows whether the mail was sent, so that it is not sent again. */
-export async function noteReportUncertain(store: Store, run: ClaimedReportRun, why: string): Promise<void> {
-  await noteReportFailed(store, run, { message: `${UNCERTAIN}: ${why}`, delayMs: null })
-}
-
-/** Gives up what a process was handing over when it died: nobody knows what came of it. Returns how many. */
+/**
+ * Takes back what a process was handing over when it died: nobody knows what came of it, so that it is not sent again. Those
+ * who were not served yet get theirs. (A process of the release before hands over one mail to all.) Returns how many.
+ */
 export async function endLostReportRuns(store: Store): Promise<number> {
   const { rows } = await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = 'FAILED', error = ${UNCERTAIN}, claim = null, claimed_until = null
+    sql`update scheduled_report_runs set status = 'PENDING', claim = null, claimed_until = null, handing = null,
+      uncertain = case when handing is null then recipients else array_append(uncertain, handing) end
     where id in (select id from scheduled_report_runs
       where status = 'SENDING' and claimed_until < now() limit 1000 for update skip locked)
     returning id`.execute(tx),

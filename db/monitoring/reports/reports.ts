@@ -3,9 +3,12 @@ import { v7 as uuid } from 'uuid'
 import { parseCron } from '../../../workflows/cron/cron.ts'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
+import { demandMailCredential } from '../../credentials/references.ts'
 import { Fault, missing } from '../../fault.ts'
+import { askRecipients } from '../../mail/recipients.ts'
+import { type MailView, viewMails } from '../../mail/view.ts'
 import type { ScheduledReports } from '../../schema.ts'
-import { demandTeam, type Scope } from '../../scope.ts'
+import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { findNextSlot } from './slots.ts'
 
 export const REPORT_METRICS = ['token_usage', 'anomalies', 'drift', 'sentiment'] as const
@@ -24,25 +27,29 @@ type Settings = {
   recipients: string[]
   metrics: ReportMetric[]
   enabled: boolean
+  /** Of a server of the team that sends it; null: the service's own does. */
+  credentialId: string | null
 }
 
 /** A change: what is left out stays as it is. */
-export type ScheduledReportUpdate = Omit<Settings, 'timezone' | 'enabled'> & {
+export type ScheduledReportUpdate = Omit<Settings, 'timezone' | 'enabled' | 'credentialId'> & {
   timezone?: string | undefined
   enabled?: boolean | undefined
+  credentialId?: string | null | undefined
 }
 
 /** A report as the API shows it. */
-export type ScheduledReport = Settings & {
-  id: string
-  createdAt: Date
-  updatedAt: Date
-  /** Null while it is not enabled. */
-  nextRunAt: Date | null
-  /** The slot of the last run, and what came of it. */
-  lastRunAt: Date | null
-  lastStatus: ReportRunStatus | null
-}
+export type ScheduledReport = Settings &
+  MailView & {
+    id: string
+    createdAt: Date
+    updatedAt: Date
+    /** Null while it is not enabled. */
+    nextRunAt: Date | null
+    /** The slot of the last run, and what came of it. */
+    lastRunAt: Date | null
+    lastStatus: ReportRunStatus | null
+  }
 
 /** How many reports a team may have. */
 export const MAX_SCHEDULED_REPORTS = 100
@@ -56,7 +63,8 @@ const REPORTS = 7_226_082
 /** The reports of a team, the oldest first (VIEWER). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
 export async function listScheduledReports(scope: Scope, teamId: string): Promise<ScheduledReport[]> {
   await demandTeam(scope, teamId, 'VIEWER')
-  return select(scope.store.db, teamId).orderBy('r.createdAt').orderBy('r.id').execute()
+  const rows = await select(scope.store.db, teamId).orderBy('r.createdAt').orderBy('r.id').execute()
+  return show(scope.store, teamId, rows)
 }
 
 /** Adds a report (ADMIN). Throws as `change`, and CONFLICT if the team has too many, or too many slots an hour. */
@@ -65,8 +73,9 @@ export async function createScheduledReport(
   teamId: string,
   input: Settings,
 ): Promise<ScheduledReport> {
-  return change(scope, 'SCHEDULED_REPORT_CREATED', teamId, async (tx) => {
+  const made = await change(scope, 'SCHEDULED_REPORT_CREATED', teamId, async (tx) => {
     await lockReportCounts(tx, teamId)
+    await demandMailCredential(tx, teamId, input.credentialId, 'credentialId')
     const { known } = await tx
       .selectFrom('scheduledReports')
       .select(sql<number>`count(*)`.as('known'))
@@ -79,11 +88,12 @@ export async function createScheduledReport(
     const nextAt = input.enabled ? findNextSlot(input, await readClock(tx)) : null
     await tx
       .insertInto('scheduledReports')
-      .values({ id, teamId, ...input, nextAt })
+      .values({ id, teamId, ...input, nextAt, changedBy: scope.userId })
       .execute()
     const result = await find(tx, teamId, id)
     return { result, resourceId: id, details: describe(result) }
   })
+  return askAndShow(scope.store, teamId, made)
 }
 
 /**
@@ -97,12 +107,14 @@ export async function updateScheduledReport(
   id: string,
   given: ScheduledReportUpdate,
 ): Promise<ScheduledReport> {
-  return change(scope, 'SCHEDULED_REPORT_UPDATED', teamId, async (tx) => {
+  const changed = await change(scope, 'SCHEDULED_REPORT_UPDATED', teamId, async (tx) => {
     await lockReportCounts(tx, teamId)
     const known = await lockReport(tx, teamId, id)
     const before = await find(tx, teamId, id)
-    const { timezone = known.timezone, enabled = known.enabled } = given
-    const input = { ...given, timezone, enabled }
+    const { timezone = known.timezone, enabled = known.enabled, credentialId = known.credentialId } = given
+    const input = { ...given, timezone, enabled, credentialId }
+    if (credentialId !== known.credentialId)
+      await demandMailCredential(tx, teamId, credentialId, 'credentialId')
     await demandFewSlots(tx, teamId, id, input)
     const isSamePlan = known.enabled && known.schedule === input.schedule && known.timezone === input.timezone
     let nextAt = isSamePlan ? known.nextAt : findNextSlot(input, await readClock(tx))
@@ -110,8 +122,11 @@ export async function updateScheduledReport(
       nextAt = null
       await tx
         .updateTable('scheduledReportRuns')
-        .set({ status: 'SKIPPED', error: 'The report was disabled before it was sent' })
-        .set({ claim: null, claimedUntil: null })
+        .set({
+          status: sql`case when cardinality(told) > 0 then 'SENT' else 'SKIPPED' end`,
+          error: 'The report was disabled before it was sent',
+          ...{ claim: null, claimedUntil: null },
+        })
         .where('reportId', '=', id)
         .where('status', '=', 'PENDING')
         .where('manual', '=', false)
@@ -119,12 +134,13 @@ export async function updateScheduledReport(
     }
     await tx
       .updateTable('scheduledReports')
-      .set({ ...input, nextAt, updatedAt: sql<Date>`now()` })
+      .set({ ...input, nextAt, changedBy: scope.userId, updatedAt: sql<Date>`now()` })
       .where('id', '=', id)
       .execute()
     const result = await find(tx, teamId, id)
     return { result, resourceId: id, details: { before: describe(before), after: describe(result) } }
   })
+  return askAndShow(scope.store, teamId, changed)
 }
 
 /** Deletes a report, its runs and what is due of it (ADMIN). Throws as `change`, and NOT_FOUND. */
@@ -207,17 +223,39 @@ function select(db: Db, teamId: string) {
     .where('r.teamId', '=', teamId)
     .select(['r.id', 'r.name', 'r.schedule', 'r.timezone', 'r.recipients', 'r.enabled'])
     .select(sql<ReportMetric[]>`r.metrics`.as('metrics'))
-    .select(['r.createdAt', 'r.updatedAt', 'r.nextAt as nextRunAt', 'last.slot as lastRunAt'])
+    .select([
+      'r.credentialId',
+      'r.changedBy',
+      'r.createdAt',
+      'r.updatedAt',
+      'r.nextAt as nextRunAt',
+      'last.slot as lastRunAt',
+    ])
     .select(sql<ReportRunStatus | null>`replace(last.status, 'SENDING', 'PENDING')`.as('lastStatus'))
 }
 
-async function find(db: Db, teamId: string, id: string): Promise<ScheduledReport> {
+type Row = Omit<ScheduledReport, keyof MailView> & { changedBy: string | null }
+
+/** Has those asked who have not said yes. */
+async function askAndShow(store: Store, teamId: string, row: Row): Promise<ScheduledReport> {
+  const { recipients, credentialId, changedBy, enabled } = row
+  if (enabled && credentialId === null) await askRecipients(store, { teamId, userId: changedBy }, recipients)
+  const [shown] = await show(store, teamId, [row])
+  return shown!
+}
+
+async function show(store: Store, teamId: string, rows: Row[]): Promise<ScheduledReport[]> {
+  const views = await viewMails(store, teamId, rows)
+  return rows.map(({ changedBy: _, ...row }, index) => ({ ...row, ...views[index]! }))
+}
+
+async function find(db: Db, teamId: string, id: string): Promise<Row> {
   const found = await select(db, teamId).where('r.id', '=', id).executeTakeFirst()
   if (!found) throw missing('report')
   return found
 }
 
 /** What the audit says of a report. */
-function describe({ name, schedule, timezone, recipients, metrics, enabled }: ScheduledReport) {
-  return { name, schedule, timezone, recipients, metrics, enabled }
+function describe({ name, schedule, timezone, recipients, metrics, enabled, credentialId }: Settings) {
+  return { name, schedule, timezone, recipients, metrics, enabled, credentialId }
 }

@@ -27,6 +27,8 @@ export type ReportRun = {
   tries: number
   error: string | null
   refused: string[]
+  /** Who had not said yes to mail of the team. */
+  withheld: string[]
   sentAt: Date | null
   createdAt: Date
 }
@@ -169,7 +171,7 @@ async function giveUpEarlier(tx: Tx, reportId: string): Promise<void> {
   await tx
     .updateTable('scheduledReportRuns')
     .set({
-      status: sql`case when tries = 0 then 'SKIPPED' else 'FAILED' end`,
+      status: sql`case when cardinality(told) > 0 then 'SENT' when tries = 0 then 'SKIPPED' else 'FAILED' end`,
       error: sql`coalesce(error || '. ', '') || 'It was given up at the next slot'`,
       ...{ claim: null, claimedUntil: null },
     })
@@ -195,8 +197,8 @@ export async function purgeReportRuns(store: Store): Promise<number> {
 function select(db: Db) {
   return db
     .selectFrom('scheduledReportRuns')
-    .select(['id', 'slot', 'manual', 'periodFrom', 'recipients', 'tries', 'error', 'refused', 'sentAt'])
-    .select('createdAt')
+    .select(['id', 'slot', 'manual', 'periodFrom', 'recipients', 'tries', 'error', 'refused', 'withheld'])
+    .select(['sentAt', 'createdAt'])
     .select(sql<ReportMetric[]>`metrics`.as('metrics'))
     .select(sql<ReportRunStatus>`replace(status, 'SENDING', 'PENDING')`.as('status'))
 }

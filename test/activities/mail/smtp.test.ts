@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createMailer, MailError, type SmtpOptions } from '../../../activities/mail/smtp.ts'
+import { MailError } from '../../../activities/mail/letters.ts'
+import { createMailer, type SmtpOptions } from '../../../activities/mail/smtp.ts'
 import { keep } from '../../support/keep.ts'
 import { CERT, KEY } from '../../support/servers/certificate.ts'
 import { startMailbox } from '../../support/servers/mailbox.ts'

@@ -127,6 +127,9 @@ describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', () => {
         { name: 'Grüße "1".pdf', mimeType: 'application/pdf', bytes },
         { name: 'a.eml', mimeType: 'message/rfc822', bytes: Buffer.from('Subject: x\r\n\r\n.\r\n') },
         { name: 'a.csv', mimeType: 'text/csv; charset=ISO-8859-1', bytes: Buffer.from([0xfc, 10]) },
+        { name: 'b.txt', mimeType: 'text/plain', bytes: Buffer.from('Grüße') },
+        { name: 'c.txt', mimeType: 'text/plain', bytes: Buffer.from('\ufeffG', 'utf16le') },
+        { name: 'd.txt', mimeType: 'text/plain', bytes: Buffer.from([0xfc, 10]) },
       ],
     )
     expect(nodeOf(run, 'node')).toMatchObject({ status: 'SUCCESS', errorMessage: null })
@@ -134,6 +137,10 @@ describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', () => {
     const mail = exim.mails().find((one) => one.includes('application/pdf')) ?? ''
     expect(mail).toContain('Content-Type: application/octet-stream; name=a.eml')
     expect(mail).toContain('Content-Type: text/csv; charset=iso-8859-1; name=a.csv')
+    expect(mail).toContain('Content-Type: text/plain; charset=utf-8; name=b.txt')
+    expect(mail).toContain('Content-Type: text/plain; charset=utf-16; name=c.txt')
+    // Nobody knows which charset this is.
+    expect(mail).toContain('Content-Type: text/plain; name=d.txt')
     const part = mail.slice(mail.indexOf('Content-Type: application/pdf'))
     const base64 = part.slice(part.indexOf('\n\n') + 2, part.indexOf('\n--'))
     expect(Buffer.from(base64, 'base64').equals(bytes)).toBe(true)

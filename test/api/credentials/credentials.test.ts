@@ -98,10 +98,10 @@ test('everything that is wrong is named at once: fields, required keys and those
     const unless = ' is required unless authorizationUrl and tokenUrl are given'
     const tokens =
       type === 'OAUTH2' ? ['accessToken', 'refreshToken'].map((key) => `data.${key}${unless}`) : []
-    expect([type, missing.toSorted()]).toEqual([
-      type,
-      [...required.map((key) => `data.${key} is required`), ...tokens].toSorted(),
-    ])
+    const isLogin = (key: string) => type === 'SMTP' && ['username', 'password'].includes(key)
+    const say = (key: string) =>
+      `data.${key} is required${isLogin(key) ? ' unless authentication is none' : ''}`
+    expect([type, missing.toSorted()]).toEqual([type, [...required.map(say), ...tokens].toSorted()])
   }
   for (const data of [undefined, null, [], 'x', 7])
     expect([data, faultsOf(await create('nothing', 'OPENAI', data))]).toEqual([
@@ -386,9 +386,18 @@ test('the types are listed with what their keys are', async () => {
   for (const { type, keys } of body as { type: string; keys: { name: string; required: boolean }[] }[])
     expect([type, keys.filter(({ required }) => required).map(({ name }) => name)]).toEqual([
       type,
-      Object.keys(LEAST[type]!).filter((key) => !['accessToken', 'refreshToken'].includes(key)),
+      Object.keys(LEAST[type]!).filter(
+        (key) =>
+          !(type === 'SMTP' ? ['username', 'password'] : ['accessToken', 'refreshToken']).includes(key),
+      ),
     ])
   const find = (type: string) => body.find((one: Body) => one.type === type)
+  const unlessNone = { required: false, requiredUnless: ['authentication'], requiredUnlessIs: 'none' }
+  expect(find('SMTP').keys).toMatchObject([
+    ...[{ name: 'host' }, { name: 'port' }, { name: 'username', ...unlessNone }],
+    ...[{ name: 'password', ...unlessNone, secret: true }, { name: 'tls' }, { name: 'from' }],
+    { name: 'authentication', kind: 'choice', options: ['password', 'none'], default: 'password' },
+  ])
   expect(find('DATABASE').keys).toMatchObject([
     { name: 'host', kind: 'text', required: true, secret: false, directs: true },
     { name: 'port', kind: 'number', required: true, secret: false, directs: true },
@@ -417,4 +426,19 @@ test('the types are listed with what their keys are', async () => {
   expect(find('DEMO').keys).toEqual([
     { name: 'demo', kind: 'boolean', required: false, secret: false, directs: false },
   ])
+})
+
+test('an SMTP server may need no sign-in, but only where the credential says so', async () => {
+  const server = { host: '127.0.0.1', port: 25, from: 'ada@example.com' }
+  const made = await create('no sign-in', 'SMTP', { ...server, authentication: 'none' })
+  expect(made.status).toBe(201)
+  const path = `/api/credentials/${made.body.id}`
+  const back = await call('PUT', path, builder.cookie, { data: { authentication: 'password' } })
+  expect(faultsOf(back)).toEqual([
+    'data.username is required unless authentication is none',
+    'data.password is required unless authentication is none',
+  ])
+  expect(faultsOf(await create('half', 'SMTP', { ...server, authentication: 'maybe' }))).toContain(
+    'data.authentication must be password or none, not "maybe"',
+  )
 })

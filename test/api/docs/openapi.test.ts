@@ -47,10 +47,11 @@ test('every operation says what it does, for whom, and how it responds', () => {
   for (const { at, operation } of operations) {
     const { summary, description, tags, responses, requestBody } = operation
     expect([at, summary.length > 3, description.length > 10, tags.length]).toEqual([at, true, true, 1])
-    // Every operation has one successful response. Streams, webhooks, waits, dry runs and downloads have another one
-    // beside it.
+    // Every operation has one successful response. Streams, webhooks, waits, dry runs, downloads and the sign-up have
+    // another one beside it.
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
-    const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : ''
+    const others: Record<string, string> = { 'post /api/auth/register': '202' }
+    const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : (others[at] ?? '')
     const beside = at.includes('/hooks/') ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
@@ -71,10 +72,15 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',
         'post /api/public/widgets/{key}/messages': 'text/event-stream',
         'get /widget/{key}': 'text/html',
+        'get /mail/{token}': 'text/html',
+        'get /mail/{token}/{choice}': 'text/html',
+        'post /mail/{token}/{choice}': 'text/html',
         'get /api/agent-chat/sessions/{id}/messages/{messageId}/stream': 'text/event-stream',
       }[at]
-      // A browser shows what the page of the callback says: it has got there by itself.
-      const told = at === 'get /api/oauth2/callback' && TOLD.includes(status)
+      // A browser shows what the page of the callback, or of a mail's link, says: it has got there by itself.
+      const told =
+        (at === 'get /api/oauth2/callback' && TOLD.includes(status)) ||
+        (at.includes(' /mail/') && status === '404')
       const media = (Number(status) < 400 || told) && type ? type : 'application/json'
       const also = {
         'get /api/executions/team/{teamId}/export': 'text/csv',

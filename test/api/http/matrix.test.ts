@@ -16,6 +16,7 @@ import { createBatchRun } from '../../../db/evaluation/batches/runs.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { createExemplar } from '../../../db/guardrails/exemplars.ts'
 import { createRule } from '../../../db/guardrails/rules.ts'
+import { makeChoiceToken } from '../../../db/mail/choices.ts'
 import { createChannel } from '../../../db/monitoring/channels.ts'
 import { createPlaybook } from '../../../db/monitoring/playbooks/playbooks.ts'
 import { createScheduledReport } from '../../../db/monitoring/reports/reports.ts'
@@ -93,6 +94,8 @@ const ENTRIES: Record<string, string[]> = {
   createGuardrailRule: ['GUARDRAIL_RULE_CREATED'],
   updateGuardrailRule: ['GUARDRAIL_RULE_UPDATED'],
   deleteGuardrailRule: ['GUARDRAIL_RULE_DELETED'],
+  // Who has got a mail says it, of their own address: the team has done nothing.
+  chooseMail: [],
   signIn: ['SIGNED_IN'],
   refreshSession: ['SESSION_REFRESHED'],
   signOut: ['SIGNED_OUT'],
@@ -372,7 +375,7 @@ async function makeWorld() {
   const forwarder = await createForwarder(scope, teamId, { name: 'World', ...receiver, ...unused })
   const scheduled = await createScheduledReport(scope, teamId, {
     ...{ name: 'World', schedule: '0 7 * * *', timezone: 'UTC', enabled: true },
-    ...{ recipients: ['ada@example.com'], metrics: ['token_usage'] },
+    ...{ recipients: ['ada@example.com'], metrics: ['token_usage'], credentialId: null },
   })
   const rule = await createRule(scope, teamId, {
     ...{ name: 'World', description: null, enabled: true, severity: 'LOW', action: 'LOGGED' },
@@ -439,6 +442,7 @@ async function makeWorld() {
     approvalId,
     reportId,
     resumeToken,
+    mailToken: await makeChoiceToken(service.store, teamId, 'ada@example.com'),
   }
   return { teamId, tokens, ...ids }
 }
@@ -500,13 +504,15 @@ function fillPath(path: string, world: World, verb: string): string {
     '/widgets': world.widgetId,
     key: world.widgetKey,
     name: 'paid',
+    choice: 'stop',
+    '/mail': world.mailToken,
     token: world.resumeToken,
     chapter: 'nodes',
     image: 'execution.png',
   }
   return path
     .replace(/(\/[\w-]+)\/:(\w+)/g, (_, before: string, name: string) => {
-      const id = name === 'id' ? ids[before] : ids[name]
+      const id = name === 'id' || before === '/mail' ? ids[before] : ids[name]
       if (!id) throw new Error(`the matrix has no value for :${name} in ${path}`)
       return `${before}/${id}`
     })

@@ -29,7 +29,16 @@ test('a report is created, listed, changed and deleted, and the audit says so', 
   const { id, nextRunAt } = made.body
   expect(made.headers.get('location')).toBe(`${path}/${id}`)
   expect(made.body).toEqual({
-    ...{ id, ...FIELDS, timezone: 'UTC', enabled: true, lastRunAt: null, lastStatus: null },
+    ...{
+      id,
+      ...FIELDS,
+      timezone: 'UTC',
+      enabled: true,
+      lastRunAt: null,
+      lastStatus: null,
+      credentialId: null,
+    },
+    ...{ held: null, recipientStates: FIELDS.recipients.map((address) => ({ address, state: 'READY' })) },
     ...{ createdAt: expect.any(String), updatedAt: expect.any(String), nextRunAt: expect.any(String) },
   })
   expect(new Date(nextRunAt).getUTCDay()).toBe(1)

@@ -5,6 +5,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 export type ReceivedMail = {
   from: string
   to: string[]
+  /** Each is one line, however it was folded. */
   headers: string
   text: string
   token: string | undefined
@@ -62,7 +63,8 @@ export async function startMailbox(options: SMTPServerOptions = {}) {
 type Envelope = { mailFrom: false | { address: string }; rcptTo: { address: string }[] }
 
 function readMail(raw: string, { mailFrom, rcptTo }: Envelope): ReceivedMail {
-  const [headers = '', ...body] = raw.split('\r\n\r\n')
+  const [folded = '', ...body] = raw.split('\r\n\r\n')
+  const headers = folded.replaceAll(/\r\n[ \t]+/g, ' ')
   const plain = body.join('\r\n\r\n')
   return {
     from: mailFrom ? mailFrom.address : '',

@@ -16,7 +16,7 @@ let count = 0
 async function register() {
   const email = `ada${++count}@example.com`
   const json = { firstName: 'Ada', lastName: 'Byron', email, password: PASSWORD }
-  expect((await service.call('POST', '/api/auth/register', undefined, json)).status).toBe(201)
+  expect((await service.call('POST', '/api/auth/register', undefined, json)).status).toBe(202)
   return email
 }
 

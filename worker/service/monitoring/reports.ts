@@ -23,8 +23,8 @@ const RENEW_MS = 15_000
  * Begins the slots of the scheduled reports that are due, and sends their mails. Any number of processes may do so.
  * Returns the function that ends it: what is not handed over is sent by another one.
  */
-export function startScheduledReports({ store, mailer, publicUrl, log }: ReportCarrier): () => Promise<void> {
-  const carrier = { store, mailer, publicUrl, log }
+export function startScheduledReports(carrier: ReportCarrier): () => Promise<void> {
+  const { store, log } = carrier
   const sending = new Map<ClaimedReportRun, Promise<void>>()
   const stopping = new AbortController()
   let renewedAt = 0

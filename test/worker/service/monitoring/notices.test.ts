@@ -87,7 +87,10 @@ test('an alert goes to each channel of the config once, signed, and the log says
   expect(said).toContain('*Tokens &lt;!channel&gt; &amp; more*')
 
   const mail = mailbox.mails.find(({ to }) => to.includes(email))!
-  expect(mail.headers).toContain('Subject: [HIGH] Tokens <!channel> & more')
+  // By the service's own server nothing that a user has named is in the subject.
+  expect(mail.headers).toContain('Subject: An alert of your team')
+  expect(mail.headers).toMatch(/^List-Unsubscribe: <https:\/\/perdure\.example\.com\/mail\/[\w-]+\/stop>$/m)
+  expect(mail.text).toContain('Tokens <!channel> & more')
   expect(mail.text).toContain('3,000 tokens')
   expect(await read(teamId, `channels/${id}/deliveries`, cookie)).toMatchObject({ totalElements: 1 })
 })

@@ -8,11 +8,13 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import type { SMTPServerOptions } from 'smtp-server'
 import { expect, test } from 'vitest'
+import { createOutsides } from '../../../../activities/egress/outside.ts'
 import { createMailer } from '../../../../activities/mail/smtp.ts'
 import { claimReportRuns, noteReportSending } from '../../../../db/monitoring/reports/claims.ts'
 import { beginSlots, purgeReportRuns } from '../../../../db/monitoring/reports/runs.ts'
 import { startScheduledReports } from '../../../../worker/service/monitoring/reports.ts'
 import { keep } from '../../../support/keep.ts'
+import { LOCAL } from '../../../support/servers/loopback.ts'
 import { startMailbox } from '../../../support/servers/mailbox.ts'
 import { type Body, startService } from '../../../support/service.ts'
 import { until } from '../../../support/until.ts'
@@ -26,7 +28,7 @@ function begin(port?: number): () => Promise<void> {
   const options = { host: '127.0.0.1', tls: 'never', auth: undefined, from: 'p@example.com' } as const
   const mailer = port === undefined ? undefined : createMailer({ ...options, port })
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
-  const deps = { store, mailer, publicUrl: 'http://x.example.com', log }
+  const deps = { store, outside: createOutsides(LOCAL), mailer, publicUrl: 'http://x.example.com', log }
   return startScheduledReports(deps)
 }
 
@@ -69,7 +71,7 @@ async function openBox(options: SMTPServerOptions = {}) {
 
 const fresh = () => `${randomUUID()}@example.com`
 
-test('a slot sends one mail to all recipients, whatever number of processes run', async () => {
+test('a slot sends one mail to each recipient, whatever number of processes run', async () => {
   const box = await openBox()
   const recipients = [fresh(), fresh()]
   const report = await makeReport({ due: 1, recipients, name: 'Täglich: <b>Figures</b>' })
@@ -79,10 +81,15 @@ test('a slot sends one mail to all recipients, whatever number of processes run'
   expect(runs).toMatchObject([
     { status: 'SENT', manual: false, tries: 1, error: null, refused: [], recipients },
   ])
-  expect(box.mails).toHaveLength(1)
-  expect(box.mails[0]!.to).toEqual(recipients)
-  expect(box.mails[0]!.headers).toContain(`Message-ID: <report.${runs[0].id}@example.com>`)
-  expect(box.mails[0]!.headers).toContain('Auto-Submitted: auto-generated')
+  expect(box.mails.map(({ to }) => to)).toEqual(recipients.map((one) => [one]))
+  for (const { headers, to } of box.mails) {
+    expect(headers).toContain(`Message-ID: <report.${runs[0].id}.`)
+    expect(headers).toContain('Auto-Submitted: auto-generated')
+    expect(headers).toContain(`To: ${to[0]}`)
+    expect(headers).toContain('Subject: A scheduled report of your team')
+    expect(headers).toMatch(/^List-Unsubscribe: <http:\/\/x\.example\.com\/mail\/[\w-]+\/stop>$/m)
+    expect(headers).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click')
+  }
   const [listed] = (await report.call('GET')).body
   expect(listed).toMatchObject({ lastStatus: 'SENT', lastRunAt: runs[0].slot })
   expect(Date.parse(listed.nextRunAt)).toBeGreaterThan(Date.now())
@@ -211,7 +218,7 @@ test('a process that dies before the mail is handed over leaves it to the others
   const [run] = await until(report.runs, { holds: settled })
   expect(run).toMatchObject({ status: 'SENT', tries: 2 })
   // Should it live after all, it may not send it any more.
-  expect(await noteReportSending(store, dead, 60_000)).toBe(false)
+  expect(await noteReportSending(store, dead, dead.recipients[0]!, 60_000)).toBe(false)
   await end()
   expect(box.mails).toHaveLength(1)
   await box.stop()
@@ -240,7 +247,7 @@ test('a mail that was handed over without an answer is not sent again', async ()
   // The same, if the process dies meanwhile.
   await report.call('POST', `/${report.id}/send`)
   const dead = (await claimReportRuns(store, 100, 60_000)).find(({ reportId }) => reportId === report.id)!
-  expect(await noteReportSending(store, dead, 60_000)).toBe(true)
+  expect(await noteReportSending(store, dead, dead.recipients[0]!, 60_000)).toBe(true)
   await hurry()
   const next = await openBox()
   const endNext = begin(next.port)
@@ -300,7 +307,7 @@ test('a report that is deleted or disabled while its mail is on its way is not s
   expect(body).toMatchObject({ enabled: false, nextRunAt: null })
   for (const { id } of reports) {
     const run = claimed.find(({ reportId }) => reportId === id)!
-    expect(await noteReportSending(store, run, 60_000)).toBe(false)
+    expect(await noteReportSending(store, run, run.recipients[0]!, 60_000)).toBe(false)
   }
   expect(await reports[1]!.runs()).toMatchObject([
     { status: 'SKIPPED', error: expect.stringContaining('disabled') },

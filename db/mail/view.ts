@@ -1,0 +1,35 @@
+import type { Db } from '../connection.ts'
+import type { Store } from '../scope.ts'
+import { findMailHold, judgeRecipients, type RecipientView } from './recipients.ts'
+
+/** What the API says of the mails of a report or a channel. */
+export type MailView = {
+  /** Whose yes is missing, among others. */
+  recipientStates: RecipientView[]
+  /** Why nothing is sent at all; null if it is. */
+  held: string | null
+}
+
+/** What is mailed, and on whose behalf. With a credential it is the team's own matter who gets it. */
+export type Mailed = { recipients: string[]; credentialId: string | null; changedBy: string | null }
+
+/** Says for each of what a team mails whom it reaches. */
+export async function viewMails(
+  store: Store,
+  teamId: string,
+  list: readonly Mailed[],
+  db: Db = store.db,
+): Promise<MailView[]> {
+  const own = list.filter(({ credentialId }) => credentialId === null)
+  const states = await judgeRecipients(store, teamId, [...new Set(own.flatMap((one) => one.recipients))], db)
+  const holds = new Map<string | null, string | null>()
+  for (const userId of new Set(own.map(({ changedBy }) => changedBy)))
+    holds.set(userId, await findMailHold(store, { teamId, userId }, db))
+  return list.map(({ recipients, credentialId, changedBy }) => ({
+    recipientStates: recipients.map((address) => ({
+      address,
+      state: credentialId === null ? states.get(address)! : 'READY',
+    })),
+    held: credentialId === null ? (holds.get(changedBy) ?? null) : null,
+  }))
+}
