@@ -15,7 +15,8 @@ export type Cron = {
 
 type FieldName = 'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek'
 
-type Field = { key: FieldName; name: string; min: number; max: number; names?: string[] }
+/** `days` says which items a day field has besides values. */
+type Field = { key: FieldName; name: string; min: number; max: number; names?: string[]; days?: string }
 
 const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC']
 const DAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']
@@ -23,9 +24,16 @@ const DAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']
 const FIELDS: Field[] = [
   { key: 'minute', name: 'minute', min: 0, max: 59 },
   { key: 'hour', name: 'hour', min: 0, max: 23 },
-  { key: 'dayOfMonth', name: 'day of month', min: 1, max: 31 },
+  { key: 'dayOfMonth', name: 'day of month', min: 1, max: 31, days: 'a number from 1 to 31, L, LW and 15W' },
   { key: 'month', name: 'month', min: 1, max: 12, names: ['', ...MONTHS] },
-  { key: 'dayOfWeek', name: 'day of week', min: 0, max: 7, names: DAYS },
+  {
+    key: 'dayOfWeek',
+    name: 'day of week',
+    min: 0,
+    max: 7,
+    names: DAYS,
+    days: 'a number from 0 to 7, MON, FRIL and MON#2',
+  },
 ]
 
 const MAX_LENGTH = 300
@@ -84,6 +92,7 @@ function readField(field: Field, text: string, problems: string[]): { values: nu
 
 // Adds the values of one item (`*`, `5`, `5-10`, `*/2` or `5-10/2`), or returns what is wrong with it.
 function addItem(field: Field, item: string, values: Set<number>): string | undefined {
+  if (field.days && /[#?L]|\dW/i.test(item)) return `"${item}" is none of ${field.days}`
   const [, from = '', to, step] = /^([^-/]+)(?:-([^-/]+))?(?:\/([^-/]+))?$/.exec(item) ?? []
   if (from === '' || (from === '*' && to !== undefined)) {
     return `"${item}" is not a value, range (1-5) or step (*/2, 1-5/2)`
