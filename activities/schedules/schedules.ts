@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Client,
   ScheduleAlreadyRunning,
+  type ScheduleClient,
   type ScheduleOptions,
   type ScheduleOptionsStartWorkflowAction,
   ScheduleOverlapPolicy,
@@ -25,7 +26,8 @@ import type { Schedule } from '../../workflows/graph/triggers/schedules.ts'
 import type { Overlap } from '../../workflows/nodes/triggers.ts'
 import type { fire } from '../../workflows/run/fire.ts'
 import type { Sealer } from '../temporal/sealer.ts'
-import { describeSpec } from './spec.ts'
+import { describeSpec, EXACT_YEARS } from './spec.ts'
+import { readZoneRules, sendZoneData, writeZoneData } from './zonedata.ts'
 
 export type ScheduleDeps = { store: Store; client: Client; sealer: Sealer; taskQueue: string; log: Logger }
 
@@ -34,10 +36,11 @@ export type RegisteredDigests = Map<string, string>
 
 /**
  * The revision of schedules, the first part of every digest. A higher one makes the service register all schedules anew.
- * It is the year, since a registration is exact for ten more; 2 was that of the release before. A process that does not
- * bind their arguments yet has revision 1, and leaves the others alone.
+ * It is the year, since a registration is exact for ten more, and the version of the time zones' rules; 2 was that of the
+ * release before. A process that does not bind their arguments yet has revision 1, and leaves the others alone.
  */
-const revisionOf = (sealer: Sealer) => (sealer.binds() ? new Date().getUTCFullYear() : 1)
+const revisionOf = (sealer: Sealer) =>
+  sealer.binds() ? new Date().getUTCFullYear() * 1_000_000 + readZoneRules() : 1
 
 /** Whether a registered schedule has all that this process would give it. */
 export function isUpToDate(sealer: Sealer, digest: string): boolean {
@@ -114,7 +117,7 @@ async function applySchedules(
     }
     if (registered === undefined) await noteSchedule(store, workflowId, nodeId, '')
     try {
-      await register(client, options.schedule)
+      await register(sendZoneData(client, options.zoneData), options.schedule)
     } catch (error) {
       if (!isScheduleRefusal(error)) throw error
       // The other schedules are still registered; the first refusal is thrown in the end.
@@ -141,12 +144,12 @@ export function isScheduleRefusal(error: unknown): boolean {
 type Definition = ScheduleOptions<ScheduleOptionsStartWorkflowAction<typeof fire>>
 
 /** Creates a schedule, or updates the existing one; a schedule that was paused by hand stays paused. */
-async function register(client: Client, options: Definition): Promise<void> {
+async function register(schedules: ScheduleClient, options: Definition): Promise<void> {
   try {
-    await client.schedule.create(options)
+    await schedules.create(options)
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
-    await client.schedule
+    await schedules
       .getHandle(options.scheduleId)
       .update(({ state: { paused, note } }) => ({ ...options, state: { paused, ...(note ? { note } : {}) } }))
   }
@@ -174,10 +177,12 @@ function defineSchedule(
   workflowId: string,
   { nodeId, cron, timezone, overlap, catchupWindowMs }: Schedule,
   revision: number,
-): { schedule: Definition; digest: string } {
+): { schedule: Definition; zoneData: Uint8Array; digest: string } {
   const scheduleId = nameSchedule(taskQueue, workflowId, nodeId)
   const plan = { cron: parseCron(cron).cron, timezone }
-  const { calendars, ...times } = describeSpec(plan, new Date().getUTCFullYear())
+  const year = new Date().getUTCFullYear()
+  const { calendars, ...times } = describeSpec(plan, year)
+  const zoneData = writeZoneData(times.timezone, Date.UTC(year - 1), Date.UTC(year + EXACT_YEARS + 1))
   const action = {
     type: 'startWorkflow' as const,
     workflowType: 'fire',
@@ -186,7 +191,13 @@ function defineSchedule(
     args: [{ workflowId, nodeId, cron, timezone }] as Parameters<typeof fire>,
   }
   const policies = { overlap: OVERLAP[overlap], catchupWindow: catchupWindowMs, pauseOnFailure: false }
-  const content = JSON.stringify([calendars, times, action, policies])
+  const content = JSON.stringify([
+    calendars,
+    times,
+    Buffer.from(zoneData).toString('base64'),
+    action,
+    policies,
+  ])
   const digest = `${revision}.${createHash('sha256').update(content).digest('hex').slice(0, 24)}`
   // The digest is stored as a comment, because Temporal's list of schedules includes comments.
   // One is enough, and there may be many calendars.
@@ -194,7 +205,7 @@ function defineSchedule(
     ...times,
     calendars: calendars.map((calendar, at) => (at === 0 ? { ...calendar, comment: digest } : calendar)),
   }
-  return { schedule: { scheduleId, spec, action, policies }, digest }
+  return { schedule: { scheduleId, spec, action, policies }, zoneData, digest }
 }
 
 const OVERLAP = {

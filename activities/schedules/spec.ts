@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /** So many years after the one of registration the instants are exact; each year they are registered anew. */
-const EXACT_YEARS = 10
+export const EXACT_YEARS = 10
 /** Temporal makes up times beside the hours that change, too: at 01:30 for every second hour in Jerusalem, for example. */
 const MARGIN_MS = 3 * HOUR_MS
 /** The years that a calendar of Temporal may name. */

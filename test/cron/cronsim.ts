@@ -82,7 +82,13 @@ const python = join(venv, 'bin', 'python')
 const script = fileURLToPath(new URL('./oracle.py', import.meta.url))
 const input = JSON.stringify(plans)
 const theirs: (number[] | null)[] = JSON.parse(
-  execFileSync(python, [script], { input, encoding: 'utf8', maxBuffer: 1024 ** 3 }),
+  execFileSync(python, [script], {
+    input,
+    encoding: 'utf8',
+    maxBuffer: 1024 ** 3,
+    // The rules of the package tzdata, not the older ones of this machine.
+    env: { ...process.env, PYTHONTZPATH: '' },
+  }),
 )
 let differing = 0
 let known = 0

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { afterAll, expect, test, vi } from 'vitest'
 import { nameSchedule } from '../../../activities/schedules/schedules.ts'
+import { readZoneRules } from '../../../activities/schedules/zonedata.ts'
 import { openPayload } from '../../../activities/temporal/codec.ts'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { openSealer } from '../../../activities/temporal/sealer.ts'
@@ -74,7 +75,7 @@ const pay = (id: string) => running.ask('POST', `/api/executions/${id}/events/pa
 const versionOf = async (id: string) => (await forger.readInput(id)).data![0]
 
 /** The revision of schedules whose arguments are bound. */
-const BOUND = String(new Date().getUTCFullYear())
+const BOUND = String(new Date().getUTCFullYear() * 1_000_000 + readZoneRules())
 
 const digestOf = async (workflowId: string) => {
   const row = await db.selectFrom('schedules').select('digest').where('workflowId', '=', workflowId)
