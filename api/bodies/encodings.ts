@@ -27,7 +27,7 @@ const MAX_RATIO = 100
  * not known, and for more than two.
  */
 export function readEncodings(header: string | undefined): string[] {
-  const named = (header ?? '').split(',', 20).map((step) => step.trim().toLowerCase())
+  const named = (header ?? '').split(',').map((step) => step.trim().toLowerCase())
   const steps = named.filter((step) => step !== '' && step !== 'identity').reverse()
   const unknown = steps.find((step) => !getOwn(DECODERS, step))
   if (unknown !== undefined || steps.length > MAX_STEPS)

@@ -4,15 +4,14 @@ import { Fault, invalid } from '../../db/fault.ts'
 import { MAX_FIELDS, tooManyFields } from './form.ts'
 import { collectByName } from './names.ts'
 import { readParameters } from './parameters.ts'
-import { type PartHeaders, readPartHead } from './parthead.ts'
+import { HEAD_LIMITS, type PartHeaders, readPartHead } from './parthead.ts'
 import { demandCharset } from './text.ts'
 
 /** The most bytes that the fields of a form may have together, besides its files. */
 const MAX_FIELD_BYTES = 1_500_000
 
-/** The most bytes of a boundary, and of the headers of a part. */
+/** The most bytes of a boundary. */
 const MAX_BOUNDARY = 200
-const LIMITS = { maxHeaderPairs: 50, maxHeaderSize: 16 * 1024 }
 
 /** What a part says of its file. `type` is as it was sent, and '' if it was not. */
 export type FilePart = { name: string; filename: string; type: string }
@@ -39,7 +38,7 @@ export async function readMultipart(
   { takeFile, maxCount = MAX_FIELDS }: FormTaker,
 ): Promise<Record<string, unknown>> {
   const boundary = readBoundary(contentType)
-  const parser = new Dicer({ boundary, ...LIMITS })
+  const parser = new Dicer({ boundary, ...HEAD_LIMITS })
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
   const entries: Entry[] = []
   const parts = new Set<Part>()

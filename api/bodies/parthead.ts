@@ -5,15 +5,23 @@ import { readParameters } from './parameters.ts'
 /** The headers of a part, as Latin-1. */
 export type PartHeaders = Record<string, string[] | undefined>
 
+/** What is more of a part's headers is not read. */
+export const HEAD_LIMITS = { maxHeaderPairs: 50, maxHeaderSize: 16 * 1024 }
+
+/** A text in which each quote that opens is closed. */
+const CLOSED_QUOTES = /^(?:[^"]|"(?:[^"\\]|\\[\s\S])*")*$/
+
 type Head = { name: string; filename: string | undefined; type: string } | { name?: undefined; fault: string }
 
 /** What a part of a form says of itself, or what is wrong with that. */
 export function readPartHead(header: PartHeaders): Head {
   const type = header['content-type']?.[0] ?? ''
+  if (isCut(header)) return { fault: 'one has more headers than are read' }
   const given = header['content-disposition']?.[0]
   if (given === undefined) return { fault: 'one has no Content-Disposition' }
   if (!/^\s*form-data\s*(;|$)/i.test(given))
     return { fault: 'one has a Content-Disposition that is not form-data' }
+  if (!CLOSED_QUOTES.test(given)) return { fault: 'one has a Content-Disposition whose quotes do not end' }
   const parameters = readParameters(given)
   const name = parameters.get('name')
   if (name === undefined) return { fault: `one has no name in its Content-Disposition` }
@@ -25,6 +33,16 @@ export function readPartHead(header: PartHeaders): Head {
     filename: filename === undefined || isEncoded ? filename : decodeName(filename),
     type,
   }
+}
+
+/** Whether some of the headers may be missing, because they were too many or too long. */
+function isCut(header: PartHeaders): boolean {
+  const { maxHeaderPairs, maxHeaderSize } = HEAD_LIMITS
+  const lines = Object.entries(header).flatMap(([name, values = []]) =>
+    values.map((value) => name.length + value.length + 4),
+  )
+  const bytes = lines.reduce((sum, line) => sum + line, 0)
+  return lines.length >= maxHeaderPairs || bytes >= maxHeaderSize
 }
 
 function decodeName(given: string): string {

@@ -18,10 +18,10 @@ const MAC_BYTES = 16
 const ID_BYTES = 16
 const TOKEN = /^[\w-]{43,64}$/
 
-/** An address as it is compared: in lower case, its domain in ASCII. */
+/** An address as it is compared: in lower case, its domain in ASCII, without the dot that a domain may end with. */
 export function foldAddress(address: string): string {
   const at = address.lastIndexOf('@') + 1
-  const domain = address.slice(at)
+  const domain = address.slice(at).replace(/[.。．｡]+$/, '')
   return `${address.slice(0, at)}${domainToASCII(domain) || domain}`.toLowerCase()
 }
 

@@ -17,7 +17,7 @@ export type RecipientState = (typeof RECIPIENT_STATES)[number]
 /** An address with its state, as the API shows it. */
 export type RecipientView = { address: string; state: RecipientState }
 
-/** How many mails may ask one address in a month, for all teams. */
+/** How many mails may ask one mailbox in a month, for all teams and by all its addresses. */
 const QUESTIONS_A_MONTH = 3
 const MONTH_DAYS = 30
 
@@ -102,16 +102,21 @@ export async function askRecipients(
   }
 }
 
+/** The mailbox of an address: `ada+news@example.com` is one that Ada has, as are all others that she may be asked by. */
+function findMailbox(address: string): string {
+  return foldAddress(address).replace(/^([^+@]+)\+[^@]*@/, '$1@')
+}
+
 async function queueQuestion(tx: Tx, teamId: string, address: string): Promise<void> {
-  const folded = foldAddress(address)
-  await sql`select pg_advisory_xact_lock(hashtextextended(${folded}, ${ASKING}))`.execute(tx)
+  const [folded, mailbox] = [foldAddress(address), findMailbox(address)]
+  await sql`select pg_advisory_xact_lock(hashtextextended(${mailbox}, ${ASKING}))`.execute(tx)
   if (await wasAskedEnough(tx, address)) return
   const { rows } = await sql`
     insert into mail_choices as c (id, team_id, address, asked_at) values (${uuid()}, ${teamId}, ${folded}, now())
     on conflict (team_id, address) do update set asked_at = now() where c.asked_at is null and c.state is null
     returning id`.execute(tx)
   if (rows.length === 0) return
-  await sql`insert into mail_questions (id, address, team_id) values (${uuid()}, ${folded}, ${teamId})`.execute(
+  await sql`insert into mail_questions (id, address, team_id) values (${uuid()}, ${mailbox}, ${teamId})`.execute(
     tx,
   )
   await sql`insert into mails (id, kind, team_id, email, due_at, own_due_at)
@@ -121,7 +126,7 @@ async function queueQuestion(tx: Tx, teamId: string, address: string): Promise<v
 async function wasAskedEnough(db: Db, address: string): Promise<boolean> {
   const { rows } = await sql<{ asked: number }>`
     select count(*)::int as asked from mail_questions
-    where address = ${foldAddress(address)} and created_at > now() - ${MONTH_DAYS} * interval '1 day'`.execute(
+    where address = ${findMailbox(address)} and created_at > now() - ${MONTH_DAYS} * interval '1 day'`.execute(
     db,
   )
   return rows[0]!.asked >= QUESTIONS_A_MONTH

@@ -25,6 +25,7 @@ export async function readWorkbook(source: FileSource, options: ReadingOptions, 
   const [strings, styles] = [await readStrings(workbook), await readStyles(workbook)]
   const found = await readCells(workbook, place, { ...how, strings, styles })
   if (found.unplaced > 0) throw invalidFile(source.name, 'has cells without an address, which cannot be read')
+  if (found.lost > 0) throw invalidFile(source.name, 'has cells whose texts are missing in it')
   if (found.rows * found.columns > MAX_CELLS)
     throw excessiveFile(
       source.name,

@@ -4,9 +4,6 @@ import { scanXml } from './scan.ts'
 /** Deeper documents are refused. */
 const MAX_DEPTH = 1_000
 
-/** The most characters of an instruction that is looked through for names. */
-const MAX_PAIRS = 2_000
-
 /** A text of an element, and how much literal white space it has at both ends. */
 type Piece = { text: string; lead: number; trail: number }
 
@@ -130,12 +127,19 @@ function nameChildren(children: Child[]): Record<string, unknown> {
   return value
 }
 
-/** The data of an instruction: by names if it looks like attributes, else as it is. */
+/** Each begins where the one before ends, so that data without any is given up at once, however long it is. */
+const PAIR = /([^\s="']+)\s*=\s*(?:"([^"]*)"|'([^']*)')\s*/y
+
+/** The data of an instruction: by names if all of it looks like attributes, else as it is. */
 function describeInstruction(data: string): unknown {
-  if (data.length > MAX_PAIRS) return data
-  const pairs = [...data.matchAll(/([^\s="']+)\s*=\s*(?:"([^"]*)"|'([^']*)')\s*/g)]
-  if (pairs.length === 0 || pairs.map(([whole]) => whole).join('') !== data) return data
   const value: Record<string, unknown> = {}
-  for (const [, name, double, single] of pairs) value[`@${name}`] = double ?? single
-  return value
+  let at = 0
+  while (at < data.length) {
+    PAIR.lastIndex = at
+    const pair = PAIR.exec(data)
+    if (!pair) return data
+    at = PAIR.lastIndex
+    value[`@${pair[1]}`] = pair[2] ?? pair[3]
+  }
+  return at === 0 ? data : value
 }

@@ -157,6 +157,11 @@ test('an address is asked once for a team, and seldom for all of them', async ()
   await mailbox.until(() => mailsTo(stranger).length === 3)
   const { rows } = await sql`select from mails where email = ${stranger}`.execute(db)
   expect(rows).toHaveLength(3)
+  // Other addresses of the same mailbox are no way around that.
+  const [local, domain] = stranger.split('@')
+  const others = [`${local}+news@${domain}`, `${local}+2+3@${domain}`, `${local}@${domain}.`]
+  const report = await makeReport(await makeTeam(), others)
+  expect(await report.states()).toEqual(['NOT_ASKED', 'NOT_ASKED', 'NOT_ASKED'])
 })
 
 test('nothing goes out on behalf of somebody whose address is not confirmed', async () => {

@@ -137,6 +137,16 @@ const broken: [what: string, sent: Sent, message: RegExp][] = [
   ],
   ['a form without parts', post('x', PARTS), /whole/],
   ['a form without a boundary', post('x', 'multipart/form-data'), /boundary/],
+  [
+    'a name without an end',
+    post(`${part(`form-data; filename=a.txt; name="${'n'.repeat(500)}`, '1')}--b--`, PARTS),
+    /quotes do not end/,
+  ],
+  [
+    'a part of headers that are too long',
+    post(`${part(`form-data; name=${'n'.repeat(17_000)}; filename=a.txt`, '1')}--b--`, PARTS),
+    /more headers than are read/,
+  ],
   ['a file without a name', post(`${part('form-data; filename=a.txt', '1')}--b--`, PARTS), /no name/],
   ['a part without a disposition', post('--b\r\nX: 1\r\n\r\n1\r\n--b--', PARTS), /no Content-Disposition/],
   ['too many parts', post(`${part('form-data; name=a').repeat(1_001)}--b--`, PARTS), /at most 1000 fields/],
@@ -203,6 +213,9 @@ test('encodings may be nested twice; others are 415 with those that are known', 
     )
     expect([status, body.message]).toEqual([415, expect.stringContaining('gzip, br, zstd or deflate')])
   }
+  const named = [...Array(30).fill('identity'), 'gzip'].join(', ')
+  const late = post(zlib.gzipSync(JSON_TEXT), 'text/plain', { 'content-encoding': named })
+  expect(await bodyOf(plain, late)).toBe(JSON_TEXT)
 })
 
 test('a bomb ends at the bound, also within another, and of a file', async () => {

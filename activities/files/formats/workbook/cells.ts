@@ -14,6 +14,8 @@ export type SheetCells = {
   columns: number
   /** How many cells have no address, formulas no value, cells an error, dates no day, and numbers more digits than can be held. */
   unplaced: number
+  /** How many cells name a shared text that the workbook does not have. */
+  lost: number
   empty: number
   broken: number
   impossible: number
@@ -30,7 +32,7 @@ type How = {
 type Open = { address: string; type: string; style: number; value: string | undefined; isFormula: boolean }
 
 /** The most columns that Excel has is XFD, and its most rows are 1048576. */
-const ADDRESS = /^([A-Z]{1,4})(\d{1,8})$/
+const ADDRESS = /^([A-Z]{1,4})([1-9]\d{0,7})$/
 
 /** Reads the cells of a sheet. */
 export async function readCells(workbook: Workbook, sheet: SheetPlace, how: How): Promise<SheetCells> {
@@ -39,6 +41,7 @@ export async function readCells(workbook: Workbook, sheet: SheetPlace, how: How)
     rows: 0,
     columns: 0,
     unplaced: 0,
+    lost: 0,
     empty: 0,
     broken: 0,
     impossible: 0,
@@ -94,11 +97,15 @@ function readCell(
     return null
   }
   if (type === 'inlineStr') return inline || null
-  if (value === undefined || (value === '' && type !== 'str')) {
+  if (value === undefined || (value.trim() === '' && type !== 'str')) {
     if (isFormula) found.empty++
     return null
   }
-  if (type === 's') return how.strings[Number(value)] || null
+  if (type === 's') {
+    const text = /^\s*\d+\s*$/.test(value) ? how.strings[Number(value)] : undefined
+    if (text === undefined) found.lost++
+    return text || null
+  }
   if (type === 'str') return unescapeText(value) || null
   if (type === 'b') return value.trim() === '1' || value.trim() === 'true'
   if (type === 'd') return readIsoDate(value.trim(), style, how, found)

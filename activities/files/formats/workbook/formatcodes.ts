@@ -30,7 +30,7 @@ type Section = {
 }
 
 const TOKENS =
-  /"[^"]*"?|\\.|_.|\*.|\[s+\]\.0+|\[[^\]]*\]|am\/pm|a\/p|上午\/下午|general|g\/(?:通用格式|標準|标准|표준|standard)|s\.0+|e[+-]|[\s\S]/giu
+  /"[^"]*"?|\\.|_.|\*.|\[s+\]\.0+|\[[^\]]*\]?|am\/pm|a\/p|上午\/下午|general|g\/(?:通用格式|標準|标准|표준|standard)|s\.0+|e[+-]|[\s\S]/giu
 
 const CONDITION = /^\[(<=|>=|<>|<|>|=)\s*(-?\d+(?:\.\d*)?)\]$/
 
@@ -43,8 +43,9 @@ const COMPARISONS: Record<string, (value: number, bound: number) => boolean> = {
   '<>': (value, bound) => value !== bound,
 }
 
-/** The longest format that Excel takes has 255 characters. */
-const MAX_CODE = 2_000
+/** The longest format that Excel takes has 255 characters, and four sections. */
+const MAX_CODE = 1_000
+const MAX_SECTIONS = 4
 
 /** The code of a built-in format; undefined if it is none of dates. */
 export function findBuiltIn(id: number): string | undefined {
@@ -76,8 +77,9 @@ function chooseSection(sections: Section[], value: number): Section {
 function splitSections(code: string): string[][] {
   const sections: string[][] = [[]]
   for (const [token] of code.matchAll(TOKENS)) {
-    if (token === ';') sections.push([])
-    else sections.at(-1)!.push(token)
+    if (token !== ';') sections.at(-1)!.push(token)
+    else if (sections.length < MAX_SECTIONS) sections.push([])
+    else break
   }
   return sections
 }

@@ -78,6 +78,20 @@ test('a workbook is refused for its size unpacked, for how far its cells reach, 
   expect(await read('a.xlsx', makeWorkbook('<row r="1"><c><v>1</v></c></row>'))).toMatch(
     /cells without an address/,
   )
+  expect(await read('a.xlsx', makeWorkbook('<row r="1"><c r="A0"><v>1</v></c></row>'))).toMatch(
+    /cells without an address/,
+  )
+  for (const index of ['1', '-1', 'length', ''])
+    expect(
+      await read(
+        'a.xlsx',
+        makeWorkbook(`<row r="1"><c r="A1" t="s"><v>${index}</v></c></row>`, {
+          strings: '<sst><si><t>a</t></si></sst>',
+        }),
+      ),
+    ).toMatch(index === '' ? /items/ : /cells whose texts are missing/)
+  const blank = '<row r="1"><c r="A1"><v>7</v></c></row><row r="2"><c r="A2"><v> </v></c></row>'
+  expect(await read('a.xlsx', makeWorkbook(blank))).toMatch(/items\\":\[\]/)
   const entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
   expect(await read('a.xlsx', makeWorkbook('', { before: entities }))).toBe(
     'InvalidInput: a.xlsx has a document type, which no workbook needs',

@@ -195,3 +195,22 @@ function textsOf(value: unknown): string {
     .map(([key, child]) => (key.startsWith('@') ? '' : textsOf(child)))
     .join('')
 }
+
+describe('instructions', () => {
+  test.each([
+    ['a="1" b = \'2\'', { '@a': '1', '@b': '2' }],
+    ['a="1" and more', 'a="1" and more'],
+    ['plain', 'plain'],
+    ['', ''],
+  ])('%s', (data, wanted) => {
+    expect(parseXml(`<r/><?i ${data}?>`)['?i']).toEqual(wanted)
+  })
+
+  test('many long ones without a pair take no more time than their length', () => {
+    const started = process.cpuUsage()
+    const text = `<r>${`<?i ${'b'.repeat(1_990)}?>`.repeat(1_000)}</r>`
+    expect((parseXml(text) as { r: { '?i': string[] } }).r['?i']).toHaveLength(1_000)
+    // Where each character of the data was tried as a beginning, it was 5 s.
+    expect(process.cpuUsage(started).user).toBeLessThan(1_500_000)
+  })
+})

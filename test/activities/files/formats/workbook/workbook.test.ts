@@ -210,6 +210,16 @@ describe('a format says how a number is meant', () => {
       'time',
     ])
   })
+
+  test('hostile formats take no more time than their length, and no more sections than Excel has', () => {
+    const started = process.cpuUsage()
+    for (const sign of ['[', ';', '"', '[s', '[<'])
+      for (let at = 0; at < 1_000; at++) readFormatCode(`${at}y${sign.repeat(990 / sign.length)}`)(1)
+    // With 2,000 sections a format, or a look for each bracket's end, it was 20 s.
+    expect(process.cpuUsage(started).user).toBeLessThan(4_000_000)
+    expect(readFormatCode(`0;0;0;0${';yyyy'.repeat(100)}`)(45_000)).toBeUndefined()
+    expect(readFormatCode('yyyy;"-"yyyy;"none";@')(45_000)).toBe('day')
+  })
 })
 
 test('dates in ISO 8601, texts, long numbers and formulas are read as they are meant', async () => {
