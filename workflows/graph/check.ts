@@ -14,12 +14,10 @@ import {
   type GraphEdge,
   type GraphNode,
   isOnItems,
+  MAX_DEPTH,
 } from './graph.ts'
 import { checkChat } from './triggers/chat.ts'
 import { checkWebhooks } from './triggers/webhooks.ts'
-
-/** How many loops a node may be in, one inside the other. */
-const MAX_DEPTH = 5
 
 /** Every expression is parsed when the graph is saved, which takes about 40 us each. */
 const MAX_EXPRESSIONS = 10_000
