@@ -1,4 +1,4 @@
-import { MAX_DEPTH } from '../graph/graph.ts'
+import { MAX_LOOP_DEPTH } from '../graph/graph.ts'
 import type { SourceLink, SourceNode } from './document.ts'
 import { plainText } from './texts.ts'
 
@@ -85,8 +85,8 @@ export function findLoops(
   }
   for (const name of loops.keys()) {
     const around = [...loops.values()].filter(({ members }) => members.has(name))
-    if (around.length < MAX_DEPTH) continue
-    refused.set(name, `it is in ${MAX_DEPTH} loops already, and more are not allowed`)
+    if (around.length < MAX_LOOP_DEPTH) continue
+    refused.set(name, `it is in ${MAX_LOOP_DEPTH} loops already, and more are not allowed`)
   }
   for (const name of refused.keys()) loops.delete(name)
   return { loops, refused }
