@@ -100,7 +100,10 @@ export function* convertWorkflow(
 
 function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
   const id = conversion.drawing.ids.get(node.name)!
-  const mapped = mapNode(conversion, node, id)
+  const found = mapNode(conversion, node, id)
+  // What comes to a disabled node leaves it by its first output.
+  const first = node.disabled && found.isPlaceholder
+  const mapped = first ? { ...found, handles: [null, ...Array<string>(99).fill('')] } : found
   return { source: node, id, exit: mapped.shaper ? `${id}__shape` : id, mapped }
 }
 

@@ -21,7 +21,11 @@ test.each([
   for (const { name, workflow } of LOOPS) {
     const isHead = ({ type }: { type: string }) => type.endsWith('.splitInBatches')
     const nodes = workflow.nodes.map((node) => (isHead(node) ? { ...node, ...change } : node))
-    const given = { teamId: service.teamId, name: `n8n ${name}`, workflow: { ...workflow, nodes } }
+    const given = {
+      teamId: service.teamId,
+      name: `n8n ${crypto.randomUUID()}`,
+      workflow: { ...workflow, nodes },
+    }
     const { status, body } = await service.call('POST', '/api/workflows/import', builder, given)
     expect([name, status, body.errors]).toEqual([name, 201, undefined])
     expect(body.report.problems.length).toBeGreaterThan(0)

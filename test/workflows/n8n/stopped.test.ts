@@ -113,3 +113,19 @@ test('a loop that n8n attaches to a node as its tool is no loop', () => {
   const connections = { ...document.connections, ...attached }
   expect(importDocument({ ...document, connections })!.problems).toEqual([])
 })
+
+test('a disabled node that Perdure does not have passes what comes to it by its first output alone', () => {
+  const nodes = {
+    Start: ['manualTrigger'],
+    Ways: ['unheardOf', {}, { disabled: true }],
+    First: editFields({ a: '1' }),
+    Second: editFields({ b: '1' }),
+  } as Parameters<typeof createDocument>[0]
+  const arrows = ['Start -> Ways', 'Ways:0 -> First', 'Ways:1 -> Second']
+  const { edges, problems } = importDocument(createDocument(nodes, ...arrows))!
+  expect(problems).toEqual([])
+  expect(edges.map(({ source, target }) => `${source} -> ${target}`)).toEqual([
+    'Start -> Ways',
+    'Ways -> First',
+  ])
+})
