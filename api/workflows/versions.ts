@@ -7,6 +7,7 @@ import {
   readVersionDetail,
 } from '../../db/workflows/versions.ts'
 import { updateWorkflow } from '../../db/workflows/workflows.ts'
+import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, uuidField } from '../http/fields.ts'
@@ -168,7 +169,8 @@ export function createVersionRoutes(deps: ApiDeps) {
         const { id, version } = c.req.valid('param')
         const workflow = await updateWorkflow(c.get('scope'), id, { restore: version }, readIfMatch(c))
         await carryOutEach(deps, 'SCHEDULE', [id])
-        return respondWithWorkflow(c, workflow)
+        const open = workflow.active ? findOpenWebhooks(workflow.nodes) : []
+        return respondWithWorkflow(c, { ...workflow, warnings: [...open, ...workflow.warnings] })
       },
     )
     .delete(

@@ -237,7 +237,8 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         const workflow = await updateWorkflow(c.get('scope'), id, patch, readIfMatch(c))
         await carryOutEach(deps, 'SCHEDULE', [id])
         // Not when only its name or its settings change.
-        const isShown = workflow.active && (json.active === true || json.nodes !== undefined)
+        const isDrawn = json.nodes !== undefined || json.edges !== undefined
+        const isShown = workflow.active && (json.active === true || isDrawn)
         const open = isShown ? findOpenWebhooks(workflow.nodes) : []
         const warnings = tellUnread(c, unread, [...open, ...workflow.warnings])
         return respondWithWorkflow(c, { ...workflow, warnings })

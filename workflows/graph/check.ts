@@ -14,12 +14,10 @@ import {
   type GraphEdge,
   type GraphNode,
   isOnItems,
+  MAX_LOOP_DEPTH,
 } from './graph.ts'
 import { checkChat } from './triggers/chat.ts'
 import { checkWebhooks } from './triggers/webhooks.ts'
-
-/** How many loops a node may be in, one inside the other. */
-const MAX_DEPTH = 5
 
 /** Every expression is parsed when the graph is saved, which takes about 40 us each. */
 const MAX_EXPRESSIONS = 10_000
@@ -181,7 +179,7 @@ function checkParent(node: GraphNode, byId: Map<string, GraphNode>): string | un
     if (around.has(id)) return undefined
     around.add(id)
   }
-  return around.size > MAX_DEPTH ? `loops are nested more than ${MAX_DEPTH} levels deep` : undefined
+  return around.size > MAX_LOOP_DEPTH ? `loops are nested more than ${MAX_LOOP_DEPTH} levels deep` : undefined
 }
 
 function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<string, GraphNode>): Problem[] {

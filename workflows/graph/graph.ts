@@ -81,6 +81,9 @@ export function findNodeNames({ nodes }: Pick<Graph, 'nodes'>): Record<string, s
 
 export const MAX_NODES = 500
 export const MAX_EDGES = 2_000
+
+/** How many loops a node may be in, one inside the other. */
+export const MAX_LOOP_DEPTH = 5
 export const MAX_GRAPH_BYTES = 1_000_000
 
 /**

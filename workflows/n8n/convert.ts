@@ -67,7 +67,8 @@ export function* convertWorkflow(
   yield TURN_UNITS
   const source = readN8nDocument(raw, reporterOf)
   yield TURN_UNITS
-  const { loops, refused } = findLoops(source.nodes, source.links)
+  const inFlow = source.nodes.filter(({ name }) => ownerOf(source, name) === undefined)
+  const { loops, refused } = findLoops(inFlow, source.links)
   const ids = nameNodes(source.nodes.map(({ name }) => name))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
@@ -99,7 +100,10 @@ export function* convertWorkflow(
 
 function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
   const id = conversion.drawing.ids.get(node.name)!
-  const mapped = mapNode(conversion, node, id)
+  const found = mapNode(conversion, node, id)
+  // What comes to a disabled node leaves it by its first output.
+  const first = node.disabled && found.isPlaceholder
+  const mapped = first ? { ...found, handles: [null, ...Array<string>(99).fill('')] } : found
   return { source: node, id, exit: mapped.shaper ? `${id}__shape` : id, mapped }
 }
 
@@ -113,6 +117,10 @@ function mapNode(
   if (owner !== undefined) return { type: 'NO_OP', config: {}, partOf: owner }
   const refusal = drawing.refused.get(node.name)
   if (refusal && !node.disabled) return createPlaceholder(node, refusal, 'type', report)
+  if (isTrigger(node) && drawing.loopAround(node.name) !== undefined) {
+    const reason = 'it starts executions, which no node in a loop can do'
+    return createPlaceholder(node, reason, 'type', node.disabled ? () => {} : report)
+  }
   const outputs = drawing.source.links.filter(({ from }) => from === node.name).map(({ output }) => output)
   const { attachments, nodes } = drawing.source
   const mine = attachments.filter(({ to }) => to === node.name)

@@ -1,4 +1,6 @@
+import { MAX_LOOP_DEPTH } from '../graph/graph.ts'
 import type { SourceLink, SourceNode } from './document.ts'
+import { plainText } from './texts.ts'
 
 /** A Loop Over Items node, and the nodes that n8n executes for each of its batches. */
 export type LoopBlock = {
@@ -11,6 +13,28 @@ export type LoopBlock = {
 /** The outputs of a Loop Over Items node (splitInBatches): version 3 swapped them. */
 export function readLoopOutputs({ version }: SourceNode): { loop: number; done: number } {
   return version >= 3 ? { loop: 1, done: 0 } : { loop: 0, done: 1 }
+}
+
+/** How many items a batch of a Loop Over Items node has. Throws an Error that says why it cannot become a loop here. */
+export function readBatchSize({ parameters }: SourceNode): number {
+  const { batchSize = 1, options } = parameters
+  const size = Number(plainText(batchSize))
+  if (!Number.isInteger(size) || size < 1)
+    throw new Error('the size of its batches is not known before it is executed')
+  const { reset = false } = Object(options)
+  if (reset !== false) throw new Error('it begins again in the middle of its loop ("reset")')
+  return size
+}
+
+/** Why no loop can begin with this node, whatever is connected to it. */
+function findStop(node: SourceNode): string | undefined {
+  if (node.version < 2) return 'its first version loops with an If node on noItemsLeft: loop with FOR_EACH'
+  try {
+    readBatchSize(node)
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
 }
 
 /** The loops of a workflow, by the name of their node; and why others cannot become one. */
@@ -41,8 +65,8 @@ export function findLoops(
       ({ from, to }) => members.has(to) && !members.has(from) && from !== node.name,
     )
     const comesBack = links.some(({ from, to }) => members.has(from) && to === node.name)
-    if (node.version < 2)
-      refused.set(node.name, 'its first version loops with an If node on noItemsLeft: loop with FOR_EACH')
+    const stop = findStop(node)
+    if (stop !== undefined) refused.set(node.name, stop)
     else if ([...after].some((name) => members.has(name)))
       refused.set(node.name, 'the nodes behind its output "done" are also in the loop: loop with FOR_EACH')
     else if (isEntered)
@@ -59,5 +83,11 @@ export function findLoops(
       refused.set(name, 'its loop and another one overlap: loop with FOR_EACH')
     } else loop.within = inner?.[0]
   }
+  for (const name of loops.keys()) {
+    const around = [...loops.values()].filter(({ members }) => members.has(name))
+    if (around.length < MAX_LOOP_DEPTH) continue
+    refused.set(name, `it is in ${MAX_LOOP_DEPTH} loops already, and more are not allowed`)
+  }
+  for (const name of refused.keys()) loops.delete(name)
   return { loops, refused }
 }

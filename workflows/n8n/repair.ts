@@ -30,22 +30,32 @@ export function* repairGraph(
   }
 }
 
-/** Replaces the nodes that have problems. If there are none, it leaves out the edges that have some. */
+/**
+ * Replaces the nodes that have problems, and takes those out of loops that cannot be in them. If there are none, it
+ * leaves out the edges that have problems.
+ */
 function repairElements(
   { nodes, edges }: ImportedGraph,
   problemsOf: (element: string) => Problem[] | undefined,
   report: (problem: ImportProblem) => void,
 ): ImportedGraph {
   const replaced = new Set<string>()
+  let lifted = false
   const repaired = nodes.map((node, i) => {
     const problems = problemsOf(`nodes[${i}]`)
     if (!problems) return node
+    if (problems.every(({ path }) => path === `nodes[${i}].parentId`)) {
+      const { parentId: _, ...outside } = node
+      report(describeNode(node, problems, 'It is outside of the loop now: put it where it belongs.'))
+      lifted = true
+      return outside as ImportedNode
+    }
     replaced.add(node.id)
     const { replacement, consequence } = replaceNode(node, problems)
     report(describeNode(node, problems, consequence))
     return replacement
   })
-  if (replaced.size > 0) {
+  if (replaced.size > 0 || lifted) {
     const reconnect = (edge: GraphEdge) =>
       replaced.has(edge.source) ? { ...edge, sourceHandle: null } : edge
     return { nodes: repaired, edges: edges.map(reconnect) }

@@ -20,8 +20,9 @@ export function ActiveSwitch({ workflow: { id, name, active, teamId }, onError }
   const change = async (next: boolean) => {
     setBusy(true)
     try {
-      await changeWorkflow(id, { active: next })
+      const { warnings = [] } = await changeWorkflow(id, { active: next })
       notify(`${name} is ${next ? 'active' : 'inactive'} now`)
+      for (const { message } of warnings) notify(`${name}: ${message}`, 'bad')
       onError?.(null)
     } catch (error) {
       if (onError) onError(error)

@@ -30,6 +30,19 @@ async function problemsOf(drawn: ReturnType<typeof graph>): Promise<Found[]> {
   return body.errors
 }
 
+test('a text whose = is kept by a quote has it when it is executed, and keys always have theirs', async () => {
+  const values = { a: "'=1+1", list: ["'=1+1"], '=key': 1, lost: '=1+1', twice: "'=1+{{ $input.n }}" }
+  const run = await host.run(graph([set(values)], 'start -> set'), { n: 1 })
+  expect(run.status).toBe('SUCCESS')
+  expect(run.outputData).toEqual({ a: '=1+1', list: ['=1+1'], '=key': 1, lost: '1+1', twice: '=1+1' })
+})
+
+test('a condition that is a text without an expression is refused, also one that begins with =', async () => {
+  const branch = { id: 'branch', type: 'IF_ELSE', config: { condition: '=1+1 > 5' } }
+  const problems = await problemsOf(graph([branch], 'start -> branch'))
+  expect(problems.map(({ path }) => path)).toEqual(['nodes[1].config.condition'])
+})
+
 test('texts that begin with = are evaluated, beside JSONata and plain texts', async () => {
   const run = await host.run(
     graph(

@@ -142,3 +142,14 @@ test('what JSON has no form for is not lost without a word', async () => {
   ])
   expect((await recordOf(set({ mean: '={{ [1, null] }}', o: '={{ ({}) }}' }), {})).console).toEqual([])
 })
+
+test('arithmetic with a field that is missing gives NaN as in JavaScript, which is null in JSON, and says so', async () => {
+  const nan = [{ level: 'warn', text: 'the value is NaN, which JSON does not have: it becomes null' }]
+  for (const text of ['={{ $json.gone * 2 }}', '={{ 1 + $json.gone }}', '={{ -$json.gone }}']) {
+    const found = await recordOf(set({ value: text }), data)
+    expect(found).toMatchObject({ status: 'SUCCESS', console: nan })
+    expect(found.messages).toEqual([`\`$json.gone\`: no such field; ${THERE}`])
+  }
+  const branch = { id: 'node', type: 'IF_ELSE', config: { condition: '={{ $json.gone * 2 > 1 }}' } }
+  expect((await recordOf(branch, data)).messages).toContain(`\`$json.gone\`: no such field; ${THERE}`)
+})

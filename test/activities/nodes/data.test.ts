@@ -421,6 +421,27 @@ describe('values', () => {
     expect(nodeOf(run, 'given').outputData).toMatchObject({ text: '+09:00' })
   })
 
+  test('DATE fails for a computed format whose letters would come out as they are', async () => {
+    const value = '2026-01-02'
+    const format = '{{ $input.format }}'
+    const done = await outcomes(
+      {
+        written: ['DATE', { operation: 'format', value, format }],
+        now: ['DATE', { operation: 'now', format }],
+        read: ['DATE', { operation: 'parse', value, inputFormat: format }],
+        meant: ['DATE', { operation: 'format', value, format: '{{ $input.meant }}' }],
+      },
+      { format: 'YYYY-MM-DD', meant: 'yyyy-MM-dd' },
+    )
+    const said = 'is no format: "YYYY" is no part of a date there; did you mean yyyy-MM-dd?'
+    expect(done).toMatchObject({
+      written: `format ${said}`,
+      now: `format ${said}`,
+      read: `inputFormat ${said}`,
+      meant: { text: value },
+    })
+  })
+
   test('CRYPTO computes hashes and encodings, RANDOM draws within its bounds', async () => {
     const value = 'äbc'
     const secret = 'key'

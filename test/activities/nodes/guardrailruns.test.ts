@@ -51,19 +51,16 @@ test('in a workflow that another one calls, a blocked text fails both, or leaves
   expect(nodeOf(told, 'after').outputData).toMatchObject({ passed: false })
 })
 
-test('an unknown key of its config is a warning, as for every node', async () => {
+test('an unknown key of its config is refused, as it may be a misspelt protection', async () => {
   const json = {
     name: 'unknown key',
     teamId: running.teamId,
     ...graphOf({ text: 'a', redactPii: true, pii: 'email' }),
   }
   const { status, body } = await running.call('POST', '/api/workflows', running.admin, json)
-  expect(status).toBe(201)
-  expect(body.warnings).toMatchObject([
-    {
-      path: 'nodes[1].config.pii',
-      message: expect.stringContaining('the key "pii" is unknown here and was left out'),
-    },
+  expect(status).toBe(400)
+  expect(body.errors).toMatchObject([
+    { path: 'nodes[1].config.pii', message: expect.stringContaining('the key "pii" is unknown here') },
   ])
 })
 

@@ -330,7 +330,9 @@ describe('a credential stays where it belongs', () => {
     const id = await host.create(graph({ url: '{{ $input.url }}', credentialId }))
     const data = { url: `${world.url}/echo` }
     expect((await host.ended(await host.execute(id, data))).status).toBe('SUCCESS')
-    await host.ask('PUT', `/api/credentials/${credentialId}`, { data: { allowedHosts: null } })
+    await host.ask('PUT', `/api/credentials/${credentialId}`, {
+      data: { token: KEY, allowedHosts: null },
+    })
     expect(failed(await host.ended(await host.execute(id, data)))).toContain(
       'url must have its host written in it',
     )

@@ -105,6 +105,53 @@ test('activating a webhook that asks for nothing says that anybody may call it',
   expect(other.body.warnings).toBeUndefined()
 })
 
+test('what an active workflow becomes by its edges or an earlier version says so too', async () => {
+  const nodes = [hook({ path: 'drawn' }), { id: 'n', type: 'NO_OP' }]
+  const edges = [{ source: 'hook', target: 'n' }]
+  const made = await post(nodes, { edges })
+  const url = `/api/workflows/${made.body.id}`
+  const said = [{ path: 'nodes[0].config', message: expect.stringContaining('anybody who knows') }]
+  expect((await service.call('PUT', url, builder, { active: true })).body.warnings).toEqual(said)
+  const again = { edges: [{ id: 'named', source: 'hook', target: 'n' }] }
+  expect((await service.call('PUT', url, builder, again)).body.warnings).toEqual(said)
+  const restored = await service.call('POST', `${url}/versions/1/restore`, builder)
+  expect([restored.status, restored.body.warnings]).toEqual([200, said])
+  await service.call('PUT', url, builder, { active: false })
+  const quiet = await service.call('POST', `${url}/versions/2/restore`, builder)
+  expect([quiet.status, quiet.body.warnings]).toEqual([200, undefined])
+})
+
+test('an unknown key that an earlier release has stored at the same place is only a warning', async () => {
+  const made = await post([hook({ path: 'kept' })])
+  const url = `/api/workflows/${made.body.id}`
+  const stored = hook({ path: 'kept', signatures: { header: 'X' } })
+  // A release before this one could have stored it; no request can.
+  const row = await service.store.db
+    .selectFrom('workflowVersions')
+    .select('nodes')
+    .where('workflowId', '=', made.body.id)
+    .executeTakeFirstOrThrow()
+  const [node] = row.nodes as unknown as { config: Node }[]
+  const nodes = JSON.stringify([{ ...node, config: stored.config }])
+  await service.store.db
+    .updateTable('workflowVersions')
+    .set({ nodes: nodes as never })
+    .where('workflowId', '=', made.body.id)
+    .execute()
+  const more = hook({ path: 'kept', signatures: {}, secretheader: {} })
+  const refused = await service.call('PUT', url, builder, { nodes: [more], edges: [] })
+  expect(refused.status).toBe(400)
+  expect(refused.body.errors.map(({ path }: Node) => path)).toEqual(['nodes[0].config.secretheader'])
+  const kept = await service.call('PUT', url, builder, { nodes: [stored], edges: [] })
+  expect(kept.status).toBe(200)
+  expect(kept.body.warnings).toContainEqual({
+    path: 'nodes[0].config.signatures',
+    message: expect.stringContaining('did you mean "signature"?'),
+  })
+  // Saving has dropped it, so that the next one would be new.
+  expect((await service.call('PUT', url, builder, { nodes: [stored], edges: [] })).status).toBe(400)
+})
+
 test.each([
   ['YYYY-MM-DD', 'yyyy-MM-dd'],
   ['DD/MM/YYYY', 'dd/MM/yyyy'],

@@ -370,11 +370,11 @@ test('a tool is told the keys that tools of its kind have', async () => {
   ]
   const config = { credentialId, model: 'demo', instructions: 'Help', prompt: 'x', tools }
   const { status, body } = await post([{ id: 'agent', type: 'AI_AGENT', config }])
-  expect(status).toBe(201)
-  const said = (key: string) => `the key "${key}" is unknown here and was left out`
+  expect(status).toBe(400)
+  const said = (key: string) => `the key "${key}" is unknown here`
   const mcp = 'type, name, description, url, headers, credentialId, include, timeoutMs, idempotent, approval'
   const code = 'type, name, description, parameters, approval, code, timeoutMs, memoryMb'
-  expect(body.warnings).toEqual([
+  expect(body.errors).toEqual([
     { path: 'nodes[0].config.tools[0].parameters', message: `${said('parameters')}; known are ${mcp}` },
     {
       path: 'nodes[0].config.tools[0].idempotnt',

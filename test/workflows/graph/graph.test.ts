@@ -25,11 +25,11 @@ const edge = (source: string, target: string, sourceHandle: string | null = null
 test('reading a graph fills in defaults, takes data as config, and drops unknown keys', () => {
   const { graph, problems } = read(
     [
-      { id: 'a', type: 'WEBHOOK_TRIGGER', data: { path: 'in', colour: 'red' }, selected: true, width: 10 },
+      { id: 'a', type: 'WEBHOOK_TRIGGER', data: { path: 'in' }, selected: true, width: 10 },
       {
         type: 'SET',
         name: 'Values',
-        config: { values: { constructor: 1, deep: { prototype: [2] } } },
+        config: { values: { constructor: 1, deep: { prototype: [2] } }, colour: 'red' },
         data: { label: 'x' },
         position: { x: 1, y: 2.5, z: 3 },
         retry: { maxAttempts: 2, foo: 1 },

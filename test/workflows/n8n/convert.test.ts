@@ -1,31 +1,14 @@
-import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
-import { repairGraph } from '../../../workflows/n8n/repair.ts'
-import { atOnce } from '../../support/atonce.ts'
 import { createDocument, editFields } from './documents.ts'
+import { importDocument } from './importing.ts'
 
 const TEMPLATES = ['orders', 'report', 'alarm', 'sources', 'batches', 'parent']
 
 const readTemplate = (name: string) => {
   const raw = JSON.parse(readFileSync(new URL(`./${name}.json`, import.meta.url), 'utf8'))
   return Array.isArray(raw) ? raw[0] : raw
-}
-
-/** Does what an import does, without storing the workflow. */
-function importDocument(raw: unknown) {
-  const converted = atOnce(convertWorkflow(raw, () => undefined))
-  if (!converted) return undefined
-  const { report } = converted
-  const repair = repairGraph(
-    { ...converted, expressions: 2 },
-    (problem) => void report.problems.push(problem),
-    randomUUID,
-  )
-  const { graph, problems } = atOnce(repair)
-  return { ...graph, problems, report }
 }
 
 const junk = fc.oneof(

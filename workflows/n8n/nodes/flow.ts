@@ -1,6 +1,6 @@
 import { getOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import { readLoopOutputs } from '../loops.ts'
+import { readBatchSize, readLoopOutputs } from '../loops.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
@@ -18,14 +18,9 @@ export const FLOW_MAPPERS: Record<string, NodeMapper> = {
 }
 
 function mapLoopOverItems(node: SourceNode, { id, report, connectedOutputs }: MapperTools): MappedNode {
-  const { batchSize = 1, options = {} } = node.parameters
-  const size = Number(plainText(batchSize))
-  if (!Number.isInteger(size) || size < 1)
-    throw new Error('the size of its batches is not known before it is executed')
-  for (const [key, value] of Object.entries(Object(options))) {
+  const size = readBatchSize(node)
+  for (const [key, value] of Object.entries(Object(node.parameters.options)))
     if (key !== 'reset') reportMissingOption(report, `parameters.options.${key}`, value)
-    else if (value !== false) throw new Error('it begins again in the middle of its loop ("reset")')
-  }
   const list = `$nodes.${id}__list.items`
   const batches =
     size === 1

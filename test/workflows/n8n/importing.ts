@@ -1,0 +1,18 @@
+import { randomUUID } from 'node:crypto'
+import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
+import { repairGraph } from '../../../workflows/n8n/repair.ts'
+import { atOnce } from '../../support/atonce.ts'
+
+/** Does what an import does, without storing the workflow. */
+export function importDocument(raw: unknown) {
+  const converted = atOnce(convertWorkflow(raw, () => undefined))
+  if (!converted) return undefined
+  const { report } = converted
+  const repair = repairGraph(
+    { ...converted, expressions: 2 },
+    (problem) => void report.problems.push(problem),
+    randomUUID,
+  )
+  const { graph, problems } = atOnce(repair)
+  return { ...graph, problems, report }
+}
