@@ -80,7 +80,7 @@ async function makeWorld(owner: { id: string; cookie: string }): Promise<Record<
   const reply = await createChats(service, owner).addReply()
   const ofBatch = `/api/workflows/${workflow.id}/batch-eval/${batch.id}`
   return {
-    executeWorkflow: { path: `/api/workflows/${workflow.id}/execute?waitMs=60000`, json: {} },
+    executeWorkflow: { path: `/api/workflows/${workflow.id}/execute?waitMs=60000`, json: { teamId } },
     readExecution: { path: `/api/executions/${run}?waitMs=60000` },
     followExecution: { path: `/api/executions/${run}/events` },
     downloadFile: { path: `/api/executions/${run}/files/${file.id}` },
@@ -122,6 +122,9 @@ function findLasting(): string[] {
     .map(({ operationId }) => operationId)
     .filter((id) => !WHOLE.has(id))
 }
+
+/** Only a few of these are under way at once, so that each is tried alone. */
+const SLOTS = new Set(['exportExecutions', 'exportTokenUsage'])
 
 type Open = { id: string; begun: Promise<unknown>; end: Promise<string>; isOver: () => boolean }
 
@@ -186,9 +189,15 @@ async function expectEnds(lasting: Open[], since: number): Promise<void> {
 }
 
 /** Opens all that last, and waits until the first look of each at the caller's rights is over. */
-async function openAll(world: Record<string, Lasting>, as: Record<string, string>): Promise<Open[]> {
+async function openAll(
+  world: Record<string, Lasting>,
+  as: Record<string, string>,
+  only?: string,
+): Promise<Open[]> {
   const isToken = 'authorization' in as
-  const wanted = Object.entries(world).filter(([, { people }]) => !(people && isToken))
+  const wanted = Object.entries(world).filter(
+    ([id, { people }]) => !(people && isToken) && (only ? id === only : !SLOTS.has(id)),
+  )
   const lasting = wanted.map(([id, how]) => open(id, how, as))
   await Promise.all(lasting.map(({ begun }) => begun))
   const opened = performance.now()
@@ -221,14 +230,18 @@ test('every response that lasts, by the OpenAPI document, has a case here', asyn
   expect(findLasting().sort()).toEqual(Object.keys(world).sort())
 })
 
-test('each ends when another process revokes the token', { timeout: 90_000 }, async () => {
-  const owner = await service.signUp('ADMIN')
-  const { id, token } = await makeToken(owner.cookie)
-  const lasting = await openAll(await makeWorld(owner), { authorization: `Bearer ${token}` })
-  const since = performance.now()
-  await elsewhere('DELETE', `${tokens}/${id}`)
-  await expectEnds(lasting, since)
-})
+test.each(['', ...SLOTS])(
+  'each ends when another process revokes the token %s',
+  { timeout: 90_000 },
+  async (only) => {
+    const owner = await service.signUp('ADMIN')
+    const { id, token } = await makeToken(owner.cookie)
+    const lasting = await openAll(await makeWorld(owner), { authorization: `Bearer ${token}` }, only)
+    const since = performance.now()
+    await elsewhere('DELETE', `${tokens}/${id}`)
+    await expectEnds(lasting, since)
+  },
+)
 
 test.each([
   ['removes the member', (owner: { id: string }) => elsewhere('DELETE', `${members}/${owner.id}`)],
