@@ -120,6 +120,9 @@ export const ACTS = {
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
+  /** Requests through a proxy close nothing any more, or again what is open by default. */
+  EXPOSURE_OPENED: { role: 'ADMIN', resource: 'EXPOSURE' },
+  EXPOSURE_CLOSED: { role: 'ADMIN', resource: 'EXPOSURE' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
   KEYS_ROTATED: { role: 'ADMIN', resource: 'KEY' },
   /** Rows of executions are written anew from Temporal's histories. */

@@ -613,6 +613,11 @@ export interface Executions {
   workflowVersion: number;
 }
 
+export interface ExposureDecision {
+  one: Generated<boolean>;
+  openedAt: Generated<Timestamp>;
+}
+
 export interface FilePieces {
   fileId: string;
   number: number;
@@ -1377,6 +1382,7 @@ export interface DB {
   executionHourFolds: ExecutionHourFolds;
   executionHours: ExecutionHours;
   executions: Executions;
+  exposureDecision: ExposureDecision;
   filePieces: FilePieces;
   fileUsage: FileUsage;
   guardrailExemplars: GuardrailExemplars;

@@ -32,8 +32,11 @@ export type Scope = {
   /** The person behind a session or a token; null for the service itself. */
   userId: string | null
   instanceAdmin: boolean
-  /** What the caller has shown, so that an act can see whether it still holds; null for the service itself. */
-  access: { kind: 'SESSION' | 'SDK_TOKEN'; id: string } | null
+  /**
+   * What the caller has shown, so that an act can see whether it still holds; null for the service itself. `endsAt`: when it
+   * ends by itself, in this process's performance.now(); not given, or null: never.
+   */
+  access: { kind: 'SESSION' | 'SDK_TOKEN'; id: string; endsAt?: number | null } | null
   /** The caller's effective role by team id. The caller has no access to a team that is not in here. */
   roles: ReadonlyMap<string, Role>
   requestId: string | null

@@ -49,6 +49,9 @@ Versions of the workers (DEPLOYMENT_BUILD_ID; on the Temporal of TEMPORAL_ADDRES
 
 The installation:
 
+  exposure open                Open in all processes what a request through a proxy has closed (sign-up, and loopback
+                               for workflows), and keep it open. What settings close stays closed.
+  exposure close               Take that back: the next request through a proxy closes, and one that has come did.
   keys show                    List the keys that seal (PERDURE_KEYS): which one is current, and what each is needed for.
   keys rotate                  Wrap every credential with the current key anew. The service may run meanwhile; what was
                                interrupted goes on where it stopped.
@@ -140,6 +143,14 @@ const COMMANDS: Record<string, Command> = {
     words: [0, 1],
     options: { unversioned: flagOption },
     run: async (...all) => (await import('./commands/deployment.ts')).runSetCurrent(...all),
+  },
+  'exposure open': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/exposure.ts')).runExposureOpen(config),
+  },
+  'exposure close': {
+    words: [0, 0],
+    run: async (config) => (await import('./commands/exposure.ts')).runExposureClose(config),
   },
   'keys show': {
     words: [0, 0],

@@ -10,7 +10,7 @@ import {
   streamEvents,
 } from '../executions/eventstream.ts'
 import { createSeats } from '../executions/seats.ts'
-import { watchRightsOn } from '../people/changes.ts'
+import { watchCaller } from '../people/lasting.ts'
 import {
   createReplyReader,
   type ReplyCursor,
@@ -46,7 +46,6 @@ export type ReplyStreamOptions = {
 export function createReplyStreams(deps: ApiDeps) {
   const replies = deps.replies ?? createReplies(deps)
   const { ofPerson = OF_PERSON, ofTeam = OF_TEAM, ofVisitor = OF_VISITOR } = deps.replyStreams ?? {}
-  const rights = watchRightsOn(deps.bus)
   const seats = createSeats('replies', { ofPerson, ofTeam })
 
   async function join(executionId: string, from: ReplyCursor, how: Telling, wake: () => void) {
@@ -95,7 +94,7 @@ export function createReplyStreams(deps: ApiDeps) {
         join: (wake) => join(executionId, from, { resets, isPublic }, wake),
         stopping: deps.bus.stopping,
         check,
-        watchRights: (lost) => rights.watch(personId, lost),
+        watchRights: (lost) => watchCaller(deps, c, personId, lost),
         drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId }, 'the stream of a reply failed'),

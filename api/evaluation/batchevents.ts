@@ -11,7 +11,7 @@ import {
 } from '../executions/eventstream.ts'
 import { createSeats } from '../executions/seats.ts'
 import { accept } from '../http/accept.ts'
-import { watchRightsOn } from '../people/changes.ts'
+import { watchCaller } from '../people/lasting.ts'
 import { authenticate } from '../people/session.ts'
 import { BatchParams } from './batchfields.ts'
 
@@ -22,7 +22,6 @@ const LOOK_MS = 500
 export function createBatchEventRoutes(deps: ApiDeps) {
   const { store, bus } = deps
   const seats = createSeats('event streams', deps.streams)
-  const rights = watchRightsOn(deps.bus)
   return new Hono<AppEnv>().get(
     '/api/workflows/:workflowId/batch-eval/:runId/events',
     accept({
@@ -56,7 +55,7 @@ export function createBatchEventRoutes(deps: ApiDeps) {
         join: async (wake) => watchBatch(store, run.id, last, wake),
         stopping: bus.stopping,
         check: async () => readBatchRun(await authenticate(deps, c, { counts: false }), path),
-        watchRights: (check) => rights.watch(scope.userId!, check),
+        watchRights: (check) => watchCaller(deps, c, scope.userId!, check),
         drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, batch: run.id }, 'an event stream failed'),

@@ -4,7 +4,7 @@ import { type Cursor, readChanges, readCursor } from '../../db/records/changes.t
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById } from '../http/fields.ts'
-import { watchRightsOn } from '../people/changes.ts'
+import { watchCaller } from '../people/lasting.ts'
 import { authenticate } from '../people/session.ts'
 import {
   dropClient,
@@ -20,7 +20,6 @@ import { createSeats } from './seats.ts'
 export function createEventRoutes(deps: ApiDeps) {
   const feeds = createFeeds(deps)
   const seats = createSeats('event streams', deps.streams)
-  const rights = watchRightsOn(deps.bus)
   return new Hono<AppEnv>().get(
     '/api/executions/:id/events',
     accept({
@@ -66,7 +65,7 @@ export function createEventRoutes(deps: ApiDeps) {
           const now = await openExecution(await authenticate(deps, c, { counts: false }), id)
           if (now.hidden && !hidden) throw isPrivate()
         },
-        watchRights: (check) => rights.watch(scope.userId!, check),
+        watchRights: (check) => watchCaller(deps, c, scope.userId!, check),
         drop: () => dropClient(c),
         onEnd: leave,
         onError: (error) => log.error({ err: error, executionId: id }, 'an event stream failed'),

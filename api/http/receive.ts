@@ -87,7 +87,7 @@ export function findProxyHeader(c: Context): string | undefined {
 function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
   if (proxyHops > 0 || !exposure || exposure.why() !== null) return
   const header = findProxyHeader(c)
-  if (header) exposure.note(`a request came through a proxy (it had the header ${header.slice(0, 40)})`)
+  if (header) exposure.noteProxy(header.slice(0, 40))
 }
 
 // The egress rules refuse most of these calls already, before they are made (activities/egress/ownplaces.ts).

@@ -12,6 +12,12 @@ const AWAY_MS = 500
 /** A response that is over before this costs no look at the caller's rights. */
 const FIRST_LOOK_MS = 400
 
+/** It is looked so long after an end, as timers may be a little early. */
+const LATE_MS = 20
+
+/** What ends later than a timer can wait (25 days) is found by the streams' own checks; nothing else lasts that long. */
+const MAX_TIMER_MS = 2 ** 31 - 1_000
+
 /**
  * Makes what a response that lasts is bound to its caller's rights with: `lost` is called once, as soon as the caller may
  * not call the route any more, in whichever process that was decided. Returns what ends the watch. Where nobody is signed
@@ -34,7 +40,7 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
         }
       })
     }
-    const unwatch = watchRightsOn(deps.bus).watch(userId, look)
+    const unwatch = watchCaller(deps, c, userId, look)
     const leave = () => {
       over = true
       clearTimeout(again)
@@ -43,6 +49,25 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
     // What was taken away between the request's admission and this watch has been told already.
     again = setTimeout(look, FIRST_LOOK_MS)
     return leave
+  }
+}
+
+/**
+ * Calls `check` whenever this person (or the visitors of this widget) may have lost a right, and when what the caller has
+ * shown ends by itself. Returns what ends that.
+ */
+export function watchCaller(
+  { bus }: Pick<ApiDeps, 'bus'>,
+  c: Context<AppEnv>,
+  personId: string,
+  check: () => void,
+): () => void {
+  const unwatch = watchRightsOn(bus).watch(personId, check)
+  const left = (c.get('scope')?.access?.endsAt ?? Number.POSITIVE_INFINITY) - performance.now()
+  const timer = left < MAX_TIMER_MS ? setTimeout(check, Math.max(0, left) + LATE_MS) : undefined
+  return () => {
+    clearTimeout(timer)
+    unwatch()
   }
 }
 

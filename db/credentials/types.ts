@@ -170,7 +170,7 @@ export const CREDENTIAL_TYPES = {
     }),
     secrets: ['password'],
     directs: ['host', 'port', 'tls'],
-    plain: ['username', 'from'],
+    plain: ['username', 'from', 'authentication'],
     uses: ['MAIL'],
     conditional: { keys: ['username', 'password'], unless: ['authentication'], is: 'none' },
   },

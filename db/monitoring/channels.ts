@@ -125,15 +125,16 @@ export async function createChannel(
 }
 
 /**
- * Changes what is given (ADMIN), but never the type; a URL as it is shown stays what it is. Throws as createChannel, and
- * NOT_FOUND.
+ * Changes what is given (ADMIN), but never the type; a URL as it is shown stays what it is. A webhook with another URL has
+ * another `secret`, which is not shown again: who has received until now could sign what the new receiver takes for
+ * genuine. Throws as createChannel, and NOT_FOUND.
  */
 export async function updateChannel(
   scope: Scope,
   teamId: string,
   id: string,
   { name, enabled, config = {} }: ChannelPatch,
-): Promise<Channel> {
+): Promise<Channel & { secret?: string }> {
   const { keys } = scope.store
   const changed = await guardName(name ?? '', () =>
     change(scope, 'NOTIFICATION_CHANNEL_UPDATED', teamId, async (tx) => {
@@ -143,10 +144,13 @@ export async function updateChannel(
       const { recipients, credentialId, url } = config
       if (credentialId && credentialId !== row.credentialId)
         await demandMailCredential(tx, teamId, credentialId, 'config.credentialId')
-      const isNew = url !== undefined && url !== row.shownUrl
-      const shut = isNew
-        ? sealUrl(scope.store, { teamId, id }, { ...openChannel(keys, { teamId, id }, row.sealed!), url })
-        : {}
+      const isNew =
+        url !== undefined &&
+        url !== row.shownUrl &&
+        url !== openChannel(keys, { teamId, id }, row.sealed!).url
+      // Neither the secret so far nor the one before it signs what goes to the new URL.
+      const secret = isNew && before.type === 'WEBHOOK' ? makeWebhookSecret() : null
+      const shut = isNew ? sealUrl(scope.store, { teamId, id }, { url, secret }) : {}
       const given = { name, enabled, recipients, credentialId }
       const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
       await tx
@@ -156,7 +160,11 @@ export async function updateChannel(
         .execute()
       const result = show(await find(tx, teamId, id))
       const told = describeChange(describe(before), describe(result))
-      return { result, resourceId: id, details: { name: result.name, ...told, urlChanged: isNew } }
+      return {
+        result: { ...result, ...(secret === null ? {} : { secret }) },
+        resourceId: id,
+        details: { name: result.name, ...told, urlChanged: isNew },
+      }
     }),
   )
   return { ...changed, ...(await askAndView(scope, changed)) }

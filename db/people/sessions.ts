@@ -84,6 +84,8 @@ export type SessionCaller = {
   email: string
   instanceAdmin: boolean
   memberships: { teamId: string; role: Role }[]
+  /** How long the session goes on, if nothing ends it. */
+  leftMs: number
 }
 
 /** The user of a session and their roles, in one query; null if the session has ended or expired. */
@@ -91,7 +93,8 @@ export async function findSession(store: Store, sessionId: string): Promise<Sess
   const found = await sql<SessionCaller>`
     select u.id as user_id, u.first_name, u.last_name, u.email, u.instance_admin,
       coalesce((select json_agg(json_build_object('teamId', m.team_id, 'role', m.role))
-        from members m where m.user_id = u.id), '[]') as memberships
+        from members m where m.user_id = u.id), '[]') as memberships,
+      extract(epoch from s.expires_at - now())::float8 * 1000 as left_ms
     from sessions s join users u on u.id = s.user_id
     where s.id = ${sessionId} and s.expires_at > now()`.execute(store.db)
   return found.rows[0] ?? null

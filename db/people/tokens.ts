@@ -136,6 +136,8 @@ export type TokenCaller = {
   role: Role
   /** The current role in the team of the user who created the token; null if they are no longer a member. */
   makerRole: Role | null
+  /** How long the token is valid, if nothing ends it; null if it never expires. */
+  leftMs: number | null
 }
 
 type Lane = { done: Promise<void>; next?: Promise<TokenCaller | null> }
@@ -179,7 +181,8 @@ async function readToken(store: Store, token: string): Promise<TokenCaller | nul
 }
 
 const CALLER = sql`t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
-  coalesce(t.last_used_at > now() - interval '1 minute', false) as used`
+  coalesce(t.last_used_at > now() - interval '1 minute', false) as used,
+  extract(epoch from t.expires_at - now())::float8 * 1000 as left_ms`
 
 function callerOf(token: string) {
   return sql`sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
@@ -219,7 +222,7 @@ const admissionsOf = perDatabase(() =>
           on conflict (key, minute) do update set used = c.used + excluded.used
             where c.used < (select n from bound)
           returning used)
-      select f.id, f.name, f.team_id, f.user_id, f.role, f.maker_role, not f.used as fresh,
+      select f.id, f.name, f.team_id, f.user_id, f.role, f.maker_role, f.left_ms, not f.used as fresh,
         (select n from bound) as most, (select used from added) as used, ${THIS_MINUTE}
       from found f`.execute(tx),
     )

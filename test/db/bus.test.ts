@@ -67,7 +67,12 @@ test('what a process tells, all processes hear; after a lost connection each hea
 
 test('an exposure that one process notes is known to all, also to those that start or come back later', async () => {
   const noted: string[] = []
-  const open = (name: string) => createExposure(openOne({ name }), (why) => noted.push(`${name}: ${why}`))
+  const open = (name: string) =>
+    createExposure({
+      bus: openOne({ name }),
+      isDecided: async () => false,
+      onChange: (why) => noted.push(`${name}: ${why}`),
+    })
   const [api, worker] = [open('exposed api'), open('exposed worker')]
   expect([api.why(), worker.why()]).toEqual([null, null])
   await vi.waitFor(async () => {
@@ -89,7 +94,8 @@ test('an exposure that one process notes is known to all, also to those that sta
 })
 
 test('an exposure that is noted while PostgreSQL is away is told when it is back', async () => {
-  const open = (name: string) => createExposure(openOne({ name }), () => {})
+  const open = (name: string) =>
+    createExposure({ bus: openOne({ name }), isDecided: async () => false, onChange: () => {} })
   const early = open('early')
   // Its connection does not stand yet.
   early.note('somebody came')

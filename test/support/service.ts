@@ -13,7 +13,7 @@ import { createPrefixChecker } from '../../db/audit/parallel/prefixes.ts'
 import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
 import { openBus } from '../../db/bus.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
-import { createExposure } from '../../db/operation/exposure.ts'
+import { createExposure, isExposureDecided } from '../../db/operation/exposure.ts'
 import { createTeam } from '../../db/people/teams.ts'
 import { createFirstAdmin, createUser } from '../../db/people/users.ts'
 import { type Store, serviceScope } from '../../db/scope.ts'
@@ -41,7 +41,7 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
   // The full Database type, because tests write rows that the service itself never would.
   const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof, mailDomains }
   const bus = openBus(database.url, { name: 'test' })
-  const exposure = createExposure(bus, () => {})
+  const exposure = createExposure({ bus, isDecided: () => isExposureDecided({ db }), onChange: () => {} })
   const evaluator = createEvaluator({ processes: 2 })
   const pool = createDetectorPool({ threads: 2 })
   const semantic = createSemanticPool({ threads: 1 })

@@ -18,7 +18,7 @@ import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
 import { findTeamEgress } from '../../db/operation/egress.ts'
-import { createExposure, type Exposure } from '../../db/operation/exposure.ts'
+import { createExposure, type Exposure, isExposureDecided } from '../../db/operation/exposure.ts'
 import { findKeyFaults } from '../../db/operation/sealkeys.ts'
 import type { EmailProof, Store } from '../../db/scope.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
@@ -88,7 +88,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
       log.warn({ err: error }, 'lost the connection that listens for database notifications'),
   })
   const replies = createReplies({ store, bus, log })
-  const exposure = watchExposure(kind, config, bus, log)
+  const exposure = watchExposure(kind, config, bus, { store, log })
   const checkPrefix = createPrefixChecker({ url: config.databaseUrl! })
   const endHousekeeping = startHousekeeping(store, log, { checkPrefix })
   const { publicUrl } = config
@@ -221,14 +221,21 @@ function reportOn(config: Config, store: Store, log: Logger): () => Promise<void
 }
 
 /** Says what is open, and closes what is open by default once others are known to reach the service. */
-function watchExposure(kind: ProcessKind, config: Config, bus: Bus, log: Logger): Exposure {
+function watchExposure(
+  kind: ProcessKind,
+  config: Config,
+  bus: Bus,
+  { store, log }: { store: Pick<Store, 'db'>; log: Logger },
+): Exposure {
   const { isLocal, openByDefault } = config
   const open = listOpenings(config)
   log.info({ open }, open.length > 0 ? 'open on this service' : 'nothing is open by default')
-  const exposure = createExposure(bus, (why) => {
-    if (openByDefault.signUp || openByDefault.loopback)
-      log.warn({ closed: openByDefault }, `closed until the next start what was open by default: ${why}`)
-  })
+  const onChange = (why: string | null) => {
+    if (!openByDefault.signUp && !openByDefault.loopback) return
+    if (why === null) log.warn({ open: openByDefault }, 'opened by the operator: `npx perdure exposure open`')
+    else log.warn({ closed: openByDefault }, `closed until the next start what was open by default: ${why}`)
+  }
+  const exposure = createExposure({ bus, isDecided: () => isExposureDecided(store), onChange })
   // A worker cannot know by its own settings where the API listens.
   if (kind !== 'worker' && !isLocal) exposure.note('the API is set up for others than this machine')
   return exposure

@@ -14,7 +14,7 @@ type DialogProps = {
   teamId: string
   channel: Channel | null
   onClose: () => void
-  /** Called with the secret of a new webhook. */
+  /** Called with the secret of a new webhook, or of one whose URL is another one. */
   onSecret: (secret: string) => void
 }
 
@@ -33,11 +33,10 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
   const save = async () => {
     const list = recipients.split(/[\s,]+/).filter(Boolean)
     const wanted = type === 'EMAIL' ? { recipients: list, credentialId: credentialId || null } : { url }
-    if (channel) await updateChannel(channel, { name, config: wanted })
-    else {
-      const made = await createChannel(teamId, { name, type, config: wanted })
-      if (made.secret) onSecret(made.secret)
-    }
+    const saved = channel
+      ? await updateChannel(channel, { name, config: wanted })
+      : await createChannel(teamId, { name, type, config: wanted })
+    if (saved.secret) onSecret(saved.secret)
     notify('Saved')
   }
 
@@ -84,7 +83,7 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
               help={
                 type === 'SLACK'
                   ? 'Of an incoming webhook. It is kept as a secret.'
-                  : 'Requests are signed by the Standard Webhooks. The path is kept as a secret.'
+                  : 'Requests are signed by the Standard Webhooks; another URL gets a new secret. The path is kept as a secret.'
               }
               error={problemAt(error, 'config.url')}
             >

@@ -104,13 +104,20 @@ export function createChannelRoutes({
         id: 'updateNotificationChannel',
         tag: 'Monitoring',
         summary: 'Change a notification channel',
-        description: 'Changes what is given; the type stays.',
+        description:
+          'Changes what is given; the type stays. A webhook whose URL is another one has a new secret, and none before ' +
+          'it signs any more.',
         role: 'ADMIN',
         params: OneOfTeam,
         json: ChannelPatchBody,
         example: { name: 'Nobody on call', enabled: false },
         faults: [409],
-        responses: one,
+        responses: {
+          200: {
+            description: 'The channel; of a webhook with another URL with its new secret',
+            schema: NewChannelSchema,
+          },
+        },
       }),
       async (c) => {
         const { teamId, id } = c.req.valid('param')

@@ -141,6 +141,18 @@ test('a test sends at once, and tells what came of it', async () => {
   for (const key of [hook.secret, secret]) expect(verify(key, second)).toMatchObject({ type: 'channel.test' })
   expect(() => verify(secret, first)).toThrow()
 
+  // Who knew the secrets of before can sign nothing for another URL; the one there is sent back keeps them.
+  const same = await call('PUT', teamId, `/${hook.id}`, { config: { url: receiver.url } }, cookie)
+  expect([same.status, same.body.secret]).toEqual([200, undefined])
+  const elsewhere = { config: { url: `${receiver.url}?elsewhere` } }
+  const moved = await call('PUT', teamId, `/${hook.id}`, elsewhere, cookie)
+  expect([moved.status, moved.body.secret]).toEqual([200, expect.stringMatching(/^whsec_/)])
+  await call('POST', teamId, `/${hook.id}/test`, undefined, cookie)
+  const third = receiver.hooks[2]
+  expect(verify(moved.body.secret, third)).toMatchObject({ type: 'channel.test' })
+  for (const key of [hook.secret, secret]) expect(() => verify(key, third)).toThrow()
+  expect((await call('GET', teamId, `/${hook.id}`, undefined, cookie)).body.secret).toBeUndefined()
+
   const mail = await add(teamId, 'channels', EMAIL, cookie)
   expect((await call('POST', teamId, `/${mail.id}/test`, undefined, cookie)).body.status).toBe('SUCCESS')
   expect(mailbox.mails.at(-1)).toMatchObject({ to: ['ada@example.com'], from: 'perdure@example.com' })
@@ -151,6 +163,7 @@ test('a test sends at once, and tells what came of it', async () => {
   )
   expect(body.content.map(({ details }: { details: { status: string } }) => details.status)).toEqual([
     'SUCCESS',
+    'FAILED',
     'FAILED',
     'SUCCESS',
   ])
