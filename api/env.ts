@@ -66,6 +66,8 @@ export type AppEnv = {
     counted?: RequestCount
     /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
     authenticate: (how?: { anew: boolean }) => Promise<Scope>
+    /** How often anybody had been told to lose a right when the request came. */
+    rightsSeen: number
     /**
      * Calls `lost` once the caller may not call the route any more: all that goes on after the handler has answered, or
      * makes it wait, is bound to it. Returns what ends that.

@@ -32,7 +32,6 @@ type EventStreamOptions = {
 
 const HEARTBEAT_MS = 15_000
 const CHECK_MS = 30_000
-const FIRST_CHECK_MS = 400
 
 /** A client that has read nothing for this long is cut off. */
 const STALL_MS = 60_000
@@ -60,7 +59,6 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
   let taking = false
   let sentAt = performance.now()
   let timer: NodeJS.Timeout | undefined
-  let soon: NodeJS.Timeout | undefined
   let leaveRights: (() => void) | undefined
 
   function begin(): void {
@@ -70,15 +68,12 @@ export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8A
     else {
       timer = setInterval(checkClient, checkMs)
       leaveRights = options.watchRights(checkRight)
-      // A right may have ended between the request's admission and this watch.
-      soon = setTimeout(checkRight, Math.min(checkMs, FIRST_CHECK_MS))
     }
   }
 
   function finish(): void {
     over = true
     clearInterval(timer)
-    clearTimeout(soon)
     leaveRights?.()
     stopping.removeEventListener('abort', finish)
     reader?.leave()

@@ -5,6 +5,7 @@ import { Fault } from '../../db/fault.ts'
 import { CALL_MARK, isCallMark } from '../../db/operation/callmark.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { watchRightsOn } from '../people/changes.ts'
 import { isSecure } from '../people/cookies.ts'
 import { createLastingWatch } from '../people/lasting.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
@@ -44,6 +45,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
       if (anew || !scope) scope = authenticate(deps, c, { counts: !anew && isCounted(c) })
       return scope
     })
+    c.set('rightsSeen', watchRightsOn(deps.bus).seen())
     c.set('whileAllowed', createLastingWatch(deps, c))
     const headers = new Map<string, string>()
     const put = (name: string, value: string) => {

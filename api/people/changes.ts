@@ -12,6 +12,8 @@ export function tellRightsChange(bus: Bus, widgetId: string): void {
 export type RightsWatch = {
   /** Calls `check` whenever this person, with their tokens, may have lost a right. Returns what ends that. */
   watch(userId: string, check: () => void): () => void
+  /** How often anybody was told to have lost one: what is equal later says that none was lost in between. */
+  seen(): number
 }
 
 const watches = new WeakMap<Bus, RightsWatch>()
@@ -25,7 +27,9 @@ export function watchRightsOn(bus: Bus): RightsWatch {
 
 function createRightsWatch(bus: Bus): RightsWatch {
   const watching = new Map<string, Set<() => void>>()
+  let seen = 0
   bus.onTold((text) => {
+    if (text === null || text.startsWith(TELL)) seen++
     // After a time without PostgreSQL anybody may have lost one.
     const concerned =
       text === null
@@ -36,6 +40,7 @@ function createRightsWatch(bus: Bus): RightsWatch {
     for (const checks of concerned) for (const check of [...checks]) check()
   })
   return {
+    seen: () => seen,
     watch(userId, check) {
       const checks = watching.get(userId) ?? new Set()
       watching.set(userId, checks.add(check))

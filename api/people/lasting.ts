@@ -9,9 +9,6 @@ import { authenticate } from './session.ts'
 /** How long to wait before looking again while the database is not reachable. */
 const AWAY_MS = 500
 
-/** A response that is over before this costs no look at the caller's rights. */
-const FIRST_LOOK_MS = 400
-
 /** It is looked so long after an end, as timers may be a little early. */
 const LATE_MS = 20
 
@@ -46,8 +43,6 @@ export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: ()
       clearTimeout(again)
       unwatch()
     }
-    // What was taken away between the request's admission and this watch has been told already.
-    again = setTimeout(look, FIRST_LOOK_MS)
     return leave
   }
 }
@@ -62,10 +57,14 @@ export function watchCaller(
   personId: string,
   check: () => void,
 ): () => void {
-  const unwatch = watchRightsOn(bus).watch(personId, check)
+  const rights = watchRightsOn(bus)
+  const unwatch = rights.watch(personId, check)
+  // What was lost between the request's admission and this watch has been told already.
+  const missed = rights.seen() === c.get('rightsSeen') ? undefined : setImmediate(check)
   const left = (c.get('scope')?.access?.endsAt ?? Number.POSITIVE_INFINITY) - performance.now()
   const timer = left < MAX_TIMER_MS ? setTimeout(check, Math.max(0, left) + LATE_MS) : undefined
   return () => {
+    clearImmediate(missed)
     clearTimeout(timer)
     unwatch()
   }
