@@ -286,7 +286,7 @@ test(`${COUNT} hostile requests cause no 5xx, no hang, no error without the usua
     const batch = Array.from({ length: AT_ONCE }, async (_, i) => {
       const bytes = makeRequest(createRandom(SEED + at + i), world, routes)
       const isHead = bytes.subarray(0, 5).toString() === 'HEAD '
-      const isPage = /^\S+ \S*\/oauth2\/callback/.test(bytes.subarray(0, 200).toString('latin1'))
+      const isPage = /^\S+ (?:\S*\/oauth2\/callback|\/mail\/)/.test(bytes.subarray(0, 200).toString('latin1'))
       const response = await exchange(bytes).catch((error: Error) => error)
       const fault = response instanceof Error ? response.message : findFault(response, isHead, isPage)
       if (fault)
