@@ -16,11 +16,14 @@ const MAX_EXPLANATION = 4_000
 
 /** A field of the answer, and not of a text in it: there the quotes are escaped. */
 const SCORES = /(?<!\\)"score"\s*:\s*("(?:[^"\\]|\\.){0,40}"|[^\s,}\]"]{1,40})/g
+/** The same with other quotes: JSON has no such fields, but what is mended may. */
+const LOOSE_SCORES = /'score'\s*:\s*('(?:[^'\\]|\\.){0,40}'|[^\s,}\]']{1,40})/g
 const FENCE = /```[a-z]*\s*([\s\S]*?)```/i
 
 /**
  * Reads `{explanation, score}` out of what a judge has said after its thoughts: as JSON, out of a code fence, the first object in it, or
- * mended. A score is a whole number from 1 to 5; no other is rounded or guessed, and of two that differ none counts.
+ * mended. A score is a whole number from 1 to 5; no other is rounded or guessed, and of two that differ none counts: a judge may
+ * quote an object that the output has.
  */
 export function readScore(said: string, isCut = false): ReadScore {
   const text = dropThoughts(said)
@@ -29,9 +32,9 @@ export function readScore(said: string, isCut = false): ReadScore {
     return { fault: 'EMPTY', message: 'it is empty' }
   }
   if (text.length > MAX_ANSWER) return { fault: 'UNREADABLE', message: 'it is too long' }
-  const given = new Set([...text.matchAll(SCORES)].map((match) => toComparable(match[1]!)))
-  if (given.size > 1) return { fault: 'CONTRADICTORY', message: 'it has two different scores' }
   const object = findObject(text, isCut)
+  if (listScores(text, object).size > 1)
+    return { fault: 'CONTRADICTORY', message: 'it has two different scores' }
   if (!object && isCut) return { fault: 'TRUNCATED', message: 'it is cut off' }
   if (!object) return { fault: 'UNREADABLE', message: 'it is no JSON object' }
   const score = toScore(object.score)
@@ -42,8 +45,17 @@ export function readScore(said: string, isCut = false): ReadScore {
   return { score, explanation: typeof explanation === 'string' ? explanation.slice(0, MAX_EXPLANATION) : '' }
 }
 
+/** All scores that an answer can be read to have. Only what is no JSON as a whole can have them in other spellings. */
+function listScores(text: string, object: Record<string, unknown> | undefined): Set<string> {
+  const strict = [...text.matchAll(SCORES)]
+  if (parse(text)) return new Set(strict.map((match) => toComparable(match[1]!)))
+  const spelled = [...strict, ...text.matchAll(LOOSE_SCORES)].map((match) => toComparable(match[1]!))
+  const read = object?.score
+  return new Set([...spelled, ...(read === undefined ? [] : [toComparable(String(read))])])
+}
+
 function toComparable(spelled: string): string {
-  const bare = spelled.replaceAll('"', '').trim()
+  const bare = spelled.replaceAll(/["']/g, '').trim()
   const number = Number(bare)
   return bare !== '' && Number.isFinite(number) ? String(number) : bare
 }

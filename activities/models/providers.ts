@@ -1,9 +1,10 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import type { OpenedCredential } from '../../db/credentials/open.ts'
 import { isObject } from '../../workflows/json.ts'
+import { quoteShort } from '../../workflows/problem.ts'
 import { findBase } from '../credentials/checks/ask.ts'
 import { AZURE_VERSION } from '../credentials/checks/llm.ts'
-import { invalidConfig } from '../nodes/kit/failure.ts'
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { ModelLine } from './line.ts'
 import type { ModelMessage, ModelRequest } from './model.ts'
 import { writePrompt } from './prompt.ts'
@@ -69,6 +70,7 @@ const OPENERS: Record<string, OpenModel> = {
   },
   async GOOGLE_AI(opened, name, { fetch }) {
     const { createGoogle } = await import('@ai-sdk/google')
+    demandName(name, PLAIN_NAME)
     const baseURL = `${findBase(opened, 'https://generativelanguage.googleapis.com')}/v1beta`
     return { model: createGoogle({ apiKey, baseURL, fetch })(name), json: 'vendor' }
   },
@@ -77,12 +79,24 @@ const OPENERS: Record<string, OpenModel> = {
 /** The versions that are no dates have one address for all deployments. */
 const UNDATED = new Set(['v1', 'latest', 'preview'])
 
+/** Parts with slashes between them, none of which leads up. */
+const PLAIN_NAME = /^(?!\.{1,2}(?:\/|$))[\w.@:+~-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.@:+~-]+)*$/
+
+/** Google and Azure have the model's name in their addresses: it must not lead elsewhere there, with the key. */
+function demandName(name: string, pattern: RegExp): void {
+  if (pattern.test(name)) return
+  throw new NodeFailure(`${quoteShort(name)} is no name of a model: it would lead to another address`, {
+    type: 'ModelRefused',
+  })
+}
+
 /** Where a deployment of Azure is called, without a slash at its end. */
 export function findAzureBase(opened: OpenedCredential, deployment: string): string {
   const base = `${findBase(opened, '', 'endpoint').replace(/\/openai(?:\/v1)?$/, '')}/openai`
-  return UNDATED.has(String(opened.data.apiVersion))
-    ? `${base}/v1`
-    : `${base}/deployments/${encodeURIComponent(deployment)}`
+  if (UNDATED.has(String(opened.data.apiVersion))) return `${base}/v1`
+  // All else is encoded.
+  demandName(deployment, /^(?!\.{0,2}$)/)
+  return `${base}/deployments/${encodeURIComponent(deployment)}`
 }
 
 /** The credential's own version is added with its key. */

@@ -1,7 +1,8 @@
 import { isObject, setOwn } from '../../workflows/json.ts'
 import type { SetField } from '../../workflows/nodes/data.ts'
+import { quoteShort } from '../../workflows/problem.ts'
 import { describeLarge, readJson } from '../reading/json.ts'
-import { castValue, describeValue } from './kit/casts.ts'
+import { castValue, describeValue, readLargeWhole } from './kit/casts.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import { workedItem } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
@@ -29,6 +30,7 @@ export const runSet: NodeRunner = async (context) => {
   const values: Record<string, unknown> = {}
   for (const field of fields) {
     const value = castField(field, config, bindings.index)
+    warnOfRounding(context, field, value)
     if (value !== undefined) setOwn(values, String(field.name), value)
   }
   for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
@@ -82,6 +84,20 @@ function castField(
   if (cast) return type === 'dateTime' ? String(cast.cast) : cast.cast
   if (ignoresErrors) return value
   throw wrongField(name, type, value, index)
+}
+
+/** A number that is not what its text says is said in the node's record. */
+function warnOfRounding(
+  { notes }: NodeContext,
+  { name, type, value: given }: SetField,
+  value: unknown,
+): void {
+  if (type !== 'number' || typeof value !== 'number') return
+  const key = String(name)
+  const message = Number.isFinite(value)
+    ? readLargeWhole(given) !== undefined && describeLarge({ large: { count: 1, key } }, 'number')
+    : `The value of ${quoteShort(key)} is too large for a number: it becomes null`
+  if (message) notes.add({ warnings: [{ path: 'config.fields', message }] })
 }
 
 function wrongField(name: unknown, type: string, value: unknown, index: number | undefined): NodeFailure {

@@ -22,7 +22,7 @@ export function* writeReportHtml(content: ReportContent): Generator<string> {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="referrer" content="no-referrer">
-<title>${escapeText(`${title}: ${report.name}`)}</title>
+<title>${escapePlain(`${title}: ${report.name}`)}</title>
 <style>${writeReportStyle(report)}</style>
 </head>
 <body>
@@ -162,11 +162,20 @@ export function escapeText(text: string): string {
   return text
     .toWellFormed()
     .replace(/[&<>"']/g, (sign) => NAMED[sign]!)
-    .replace(
-      UNSEEN,
-      (sign) =>
-        `<span class="unseen">U+${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}</span>`,
-    )
+    .replace(UNSEEN, (sign) => `<span class="unseen">${nameCharacter(sign)}</span>`)
+}
+
+/** The same where there can be no elements: in a title, or within quotes. */
+export function escapePlain(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/\p{Cc}+/gu, ' ')
+    .replace(UNSEEN, (sign) => `[${nameCharacter(sign)}]`)
+    .replace(/[&<>"']/g, (sign) => NAMED[sign]!)
+}
+
+function nameCharacter(sign: string): string {
+  return `U+${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
 /** Like `escapeText`, for what may be written in another direction. */

@@ -73,21 +73,33 @@ export function writeNoticeMail({ data }: NotificationMessage): { subject: strin
 export function writeSlackBody({ data }: NotificationMessage): string {
   const about = [data.severity, data.alertType, data.workflowId && `workflow ${data.workflowId}`]
   const text = [
-    `*${escapeSlack(data.title)}*`,
-    escapeSlack(data.message),
+    `*${escapeSlack(cutLine(data.title))}*`,
+    // What is cut is the message, so that the link stays.
+    escapeSlack(data.message.slice(0, MAX_SLACK).toWellFormed()),
     `${about.filter(Boolean).join(' · ')} · <${data.url}>`,
   ]
-  return JSON.stringify({ text: text.join('\n').slice(0, MAX_SLACK) })
+  return JSON.stringify({ text: text.join('\n') })
 }
 
 const MAX_SUBJECT = 250
-const MAX_SLACK = 3_500
+const MAX_SLACK = 3_000
 
 function cutLine(text: string): string {
-  return text.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_SUBJECT)
+  return text
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .slice(0, MAX_SUBJECT)
+    .toWellFormed()
 }
 
-/** Nothing in a text may name people or channels, or be a link. */
+/**
+ * Nothing in a text may name people or channels, or be a link with other words. Mattermost and Rocket.Chat know `@all` and
+ * `[words](link)`: a character that is not seen takes them apart.
+ */
 function escapeSlack(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('@', '@\u200b')
+    .replaceAll('](', ']\u200b(')
 }

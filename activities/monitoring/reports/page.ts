@@ -1,4 +1,4 @@
-import { escapeText } from '../../reports/html.ts'
+import { escapePlain, escapeText } from '../../reports/html.ts'
 import { COLORS } from './colors.ts'
 import type { Chart, Figure, MailSection, ReportItem } from './sections.ts'
 
@@ -29,7 +29,7 @@ export function writeMailPage(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light">
-<title>${escapeText(name)}</title>
+<title>${escapePlain(name)}</title>
 </head>
 <body style="margin:0;padding:0;background:${paper};color:${ink};${FONT};-webkit-text-size-adjust:100%">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="background:${paper}"><tr><td align="center" style="padding:16px 8px">
@@ -74,7 +74,7 @@ ${note ? `<div style="font-size:12px;color:${muted}">${escapeText(note)}</div>` 
 
 function writeChart({ cid, title, alt }: Chart): string {
   return `<tr><td style="padding:12px 6px 0"><div style="font-size:13px;font-weight:600;padding:0 8px 4px">${escapeText(title)}</div>
-<img src="cid:${cid}" alt="${escapeAttribute(alt)}" width="584" style="display:block;width:100%;max-width:584px;height:auto;border:0;font-size:12px;line-height:1.5;color:${muted}"></td></tr>
+<img src="cid:${cid}" alt="${escapePlain(alt)}" width="584" style="display:block;width:100%;max-width:584px;height:auto;border:0;font-size:12px;line-height:1.5;color:${muted}"></td></tr>
 `
 }
 
@@ -86,7 +86,7 @@ function writeItems(items: ReportItem[]): string {
         ? `<span style="color:${color}">&#9679;</span> <strong>${escapeText(tag)}</strong> &nbsp;`
         : ''
       const shown = link
-        ? `<a href="${escapeAttribute(link)}" style="color:${muted}">${escapeText(details)}</a>`
+        ? `<a href="${escapePlain(link)}" style="color:${muted}">${escapeText(details)}</a>`
         : escapeText(details)
       return `<tr><td style="padding:10px 14px 0;font-size:14px;line-height:1.45">${mark}${said}
 <div style="font-size:12px;color:${muted};overflow-wrap:anywhere">${shown}</div></td></tr>
@@ -101,19 +101,9 @@ function writeNote(note: string): string {
 }
 
 function writeLink(url: string, text: string): string {
-  return `<a href="${escapeAttribute(url)}" style="color:${muted}">${escapeText(text)}</a>`
+  return `<a href="${escapePlain(url)}" style="color:${muted}">${escapeText(text)}</a>`
 }
 
 function isolateName(text: string): string {
   return `<bdi>${escapeText(text)}</bdi>`
-}
-
-const QUOTED: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-/** A text within quotes: unlike `escapeText` it makes no elements. */
-function escapeAttribute(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/\p{Cc}/gu, ' ')
-    .replace(/[&<>"']/g, (sign) => QUOTED[sign]!)
 }

@@ -11,6 +11,17 @@ export type Cast = { cast: unknown } | undefined
 /** The longest text that is read as a date: luxon's patterns are slow on long ones. */
 const MAX_DATE_CHARS = 1_000
 
+/** A whole number as text. To read more digits takes the square of how many they are. */
+const WHOLE = /^[+-]?\d{16,1000}$/
+
+/** The whole number that a text is, if no number of JavaScript is the same. */
+export function readLargeWhole(value: unknown): bigint | undefined {
+  const text = typeof value === 'string' ? value.trim() : ''
+  if (!WHOLE.test(text)) return undefined
+  const [exact, number] = [BigInt(text), Number(text)]
+  return Number.isFinite(number) && BigInt(number) === exact ? undefined : exact
+}
+
 /** Converts a value that is not null: "12" is the number 12, 1 and "true" are true, '["a"]' is an array. */
 export function castValue(value: unknown, type: CastType): Cast {
   switch (type) {

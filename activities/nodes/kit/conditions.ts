@@ -1,6 +1,6 @@
 import type { DateTime } from 'luxon'
 import type { Conditions, Operator } from '../../../workflows/nodes/conditions.ts'
-import { type CastType, castValue } from './casts.ts'
+import { type CastType, castValue, readLargeWhole } from './casts.ts'
 import { NodeFailure } from './failure.ts'
 import type { NodeContext } from './node.ts'
 
@@ -49,7 +49,9 @@ function readSide(value: unknown, type: CastType, { types, dialect = 3 }: Option
     if (isEmpty) return { cast: undefined }
   }
   if (!loose && type !== 'dateTime' && !isOfType(value, type)) return undefined
-  return castValue(value, type)
+  // Two ids that differ in their last digit are not equal, as they would be once rounded.
+  const exact = type === 'number' ? readLargeWhole(value) : undefined
+  return exact === undefined ? castValue(value, type) : { cast: exact }
 }
 
 function isOfType(value: unknown, type: CastType): boolean {
@@ -99,7 +101,9 @@ async function compare(
       if (!left || !right) return false
       return compareOrder(operation, (left as DateTime).toMillis(), (right as DateTime).toMillis())
     case 'number':
-      return operation === 'empty' ? !exists : compareOrder(operation, left as number, right as number)
+      return operation === 'empty'
+        ? !exists
+        : compareOrder(operation, left as number | bigint, right as number | bigint)
   }
   return false
 }
@@ -136,7 +140,7 @@ function compareList(operation: string, list: unknown[], right: unknown, ignoreC
 }
 
 /** JavaScript's own comparison: null counts as 0 before and after another number. */
-function compareOrder(operation: string, a: number, b: number): boolean {
+function compareOrder(operation: string, a: number | bigint, b: number | bigint): boolean {
   switch (operation) {
     case 'equals':
       return a === b

@@ -110,4 +110,27 @@ describe('maxCost', () => {
     expect(lost.agent.errorMessage).toMatch(/The agent has used .* US dollars.*maxCost is 25/)
     expect(agents.vendor.calls).toHaveLength(3)
   })
+
+  test('a call whose vendor reports no usage counts by its estimate', async () => {
+    await priced(1_000, 10_000)
+    const script = [
+      { ...again, usage: null },
+      { text: 'Two.', usage: null },
+    ]
+    const asked = { config: { model: 'dear', maxCost: 2 } }
+    const { run, agent } = await agents.runAgent([double], script, asked)
+    expect(run.status, agent.errorMessage ?? '').toBe('SUCCESS')
+    const [first, second] = limits()
+    // What the first call took is not left to the second: at least its answer, a call of the tool.
+    expect(second).toBeLessThan(first! - 1)
+    const calls = agents.store.db.selectFrom('modelCalls').select(['status', 'inputTokens', 'cost'])
+    expect(await calls.where('executionId', '=', run.id).execute()).toEqual(
+      Array(2).fill({ status: 'SUCCESS', inputTokens: null, cost: null }),
+    )
+    // Without an end it would ask for ever: the estimates use the budget up.
+    const endless = await agents.runAgent([double], { ...again, usage: null }, asked)
+    expect(endless.run.status).toBe('FAILED')
+    expect(endless.agent.errorMessage).toMatch(/The agent has used .* US dollars.*maxCost is 2/)
+    expect(agents.vendor.calls.length).toBeGreaterThan(1)
+  })
 })

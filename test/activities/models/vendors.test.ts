@@ -209,6 +209,31 @@ describe.each(VENDORS)('%s', (type, path, headers) => {
     expect(models.metered.at(-1)!.outcome).toMatchObject({ status: 'SUCCESS', usage: null })
   })
 
+  test('is called at its own address, whatever its model is named', async () => {
+    const { server, ask } = await start(type, { text: 'ok' })
+    const names = [
+      '../../x?',
+      'a/../../../y',
+      '..',
+      '.',
+      'm?key=1',
+      'm#',
+      'a b',
+      'm\\..\\x',
+      'm%2f..',
+      'm\r\nx: y',
+    ]
+    for (const name of names)
+      await ask({ messages: [user('hi')] }, name).catch(({ message }) =>
+        expect(message).toMatch(/is no name of a model/),
+      )
+    const parts = path.split('some-model')
+    const isOwn = (called: string) => parts.every((part) => called.includes(part))
+    expect(server.calls.map((call) => call.path).filter((called) => !isOwn(called))).toEqual([])
+    // Where the name is in the body, it arrives as it is.
+    if (parts.length === 1) expect(server.calls.map(({ body }) => body.model)).toEqual(names)
+  })
+
   test('takes instructions from anywhere, and empty answers among the messages', async () => {
     const { server, ask } = await start(type, { text: 'ok' })
     const messages: ModelMessage[] = [
