@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { SiemCarrier } from '../../activities/siem/deliver.ts'
 import { FORWARDER_LEASE_MS, forwardEntries } from '../../activities/siem/forward.ts'
-import { claimForwarder } from '../../db/siem/sending.ts'
+import { type ClaimedForwarder, claimForwarder } from '../../db/siem/sending.ts'
+import { startQueue } from './queue.ts'
 
 const EVERY_MS = 2_000
 
@@ -25,40 +25,23 @@ export function startForwarding(
   carrier: SiemCarrier & { log: Logger },
   { everyMs = EVERY_MS, leaseMs = FORWARDER_LEASE_MS } = {},
 ): () => Promise<void> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const busy = new Map<string, Promise<void>>()
   const slow = new Set<string>()
-  const failing = new Set<string>()
-
-  async function claimAll(): Promise<void> {
-    while (busy.size - slow.size < AT_ONCE && busy.size < MOST && !signal.aborted) {
-      const some = { failing: failing.size < MOST_FAILING }
-      const claimed = await claimForwarder(carrier.store, leaseMs, [...busy.keys()], some)
-      if (!claimed) return
+  const { stop } = startQueue<ClaimedForwarder>({
+    what: 'the audit forwarders that are due',
+    everyMs,
+    atOnce: () => Math.min(MOST, AT_ONCE + slow.size),
+    ofTeam: 1,
+    log: carrier.log,
+    async claim({ full }, held) {
+      const failing = held.filter(({ failures }) => failures > 0).length < MOST_FAILING
+      const claimed = await claimForwarder(carrier.store, leaseMs, full, { failing })
+      return claimed ? [claimed] : []
+    },
+    work(claimed, signal) {
       const { teamId } = claimed
-      if (claimed.failures > 0) failing.add(teamId)
       const onSlow = (isSlow: boolean) => (isSlow ? slow.add(teamId) : slow.delete(teamId))
-      const sending = forwardEntries(carrier, claimed, { signal, leaseMs, onSlow }).finally(() => {
-        for (const kept of [busy, slow, failing]) kept.delete(teamId)
-      })
-      busy.set(teamId, sending)
-    }
-  }
-
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      await claimAll().catch((error) =>
-        carrier.log.warn({ err: error }, 'the audit forwarders that are due could not be read'),
-      )
-      await sleep(everyMs, undefined, { signal }).catch(() => {})
-    }
-  }
-
-  const running = run()
-  return async () => {
-    stopping.abort()
-    await running
-    await Promise.all(busy.values())
-  }
+      return forwardEntries(carrier, claimed, { signal, leaseMs, onSlow }).finally(() => slow.delete(teamId))
+    },
+  })
+  return stop
 }
