@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type BatchDeps, carryOutCase, failCase } from '../../../activities/evaluation/batchcase.ts'
 import { createBatchJudge } from '../../../activities/evaluation/batchjudge.ts'
 import { createInjectionCheck } from '../../../activities/evaluation/injections.ts'
@@ -7,6 +6,7 @@ import { createDetectorPool } from '../../../activities/guardrails/pool.ts'
 import { isDatabaseAway } from '../../../db/connection.ts'
 import { type ClaimedCase, claimCase, keepCase, leaveCase } from '../../../db/evaluation/batches/cases.ts'
 import { purgeBatches } from '../../../db/evaluation/batches/purge.ts'
+import { startLoop, startQueue } from '../queue.ts'
 
 /** How many cases a process works on at once, and how many of them for one team. */
 const AT_ONCE = 16
@@ -41,81 +41,54 @@ export function startBatches(
 ): () => Promise<void> {
   const deps: BatchDeps = { ...given, leaseMs }
   const { store, log } = deps
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const busy = new Map<string, { teamId: string; done: Promise<void> }>()
-  let wake = () => {}
-  let purgedAt = Number.NEGATIVE_INFINITY
-
-  async function work(claimed: ClaimedCase): Promise<void> {
-    // A case that has gone to another process, or whose batch has ended, is broken off too.
-    const lost = new AbortController()
-    const keeping = setInterval(() => {
-      keepCase(store, claimed, leaseMs).then(
-        (kept) => kept || lost.abort(),
-        () => {},
-      )
-    }, leaseMs / 3)
-    try {
-      await carryOutCase(deps, claimed, AbortSignal.any([signal, lost.signal]))
-    } catch (error) {
-      if (signal.aborted) return
-      // It may quote what the case is about.
-      const name = error instanceof Error ? error.name : typeof error
-      log.warn(
-        { error: name, batch: claimed.runId, case: claimed.id },
-        'a case of a batch could not be judged',
-      )
-      const isHopeless = !isDatabaseAway(error) && Date.now() - claimed.startedAt.getTime() > PATIENCE_MS
-      const end = isHopeless
-        ? failCase(store, claimed, 'The case could not be worked on')
-        : leaveCase(store, claimed, REST_MS)
-      await Promise.resolve(end).catch(() => {})
-    } finally {
-      clearInterval(keeping)
-    }
-  }
-
-  function listFull(): string[] {
-    const teams = Map.groupBy(busy.values(), ({ teamId }) => teamId)
-    return [...teams].filter(([, cases]) => cases.length >= OF_TEAM).map(([teamId]) => teamId)
-  }
-
-  async function claimAll(): Promise<void> {
-    while (busy.size < AT_ONCE && !signal.aborted) {
-      const claimed = await claimCase(store, leaseMs, listFull())
-      if (!claimed) return
-      const done = work(claimed).finally(() => {
-        busy.delete(claimed.claim)
-        wake()
-      })
-      busy.set(claimed.claim, { teamId: claimed.teamId, done })
-    }
-  }
-
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve
-      })
-      await claimAll().catch((error) => report(error, 'the cases of batches that are due could not be read'))
-      if (performance.now() - purgedAt > PURGE_EVERY_MS) {
-        purgedAt = performance.now()
-        await purgeBatches(store, signal).catch((error) => report(error, 'old batches could not be removed'))
-      }
-      await Promise.race([woken, sleep(everyMs, undefined, { signal, ref: false }).catch(() => {})])
-    }
-  }
-
-  function report(error: unknown, what: string): void {
-    if (!signal.aborted)
-      log[isDatabaseAway(error) ? 'warn' : 'error']({ err: error }, `${what}; it is tried again`)
-  }
-
-  const running = run()
+  const queue = startQueue({
+    what: 'the cases of batches that are due',
+    everyMs,
+    atOnce: AT_ONCE,
+    ofTeam: OF_TEAM,
+    log,
+    async claim({ full }) {
+      const claimed = await claimCase(store, leaseMs, full)
+      return claimed ? [claimed] : []
+    },
+    work: (claimed, signal) => workOnCase(deps, claimed, signal),
+    // A batch has a number of cases at once of its own, and a team one for all processes.
+    freesOthers: true,
+  })
+  const purging = startLoop({
+    what: 'the batches that are past their time',
+    everyMs: PURGE_EVERY_MS,
+    log,
+    run: (signal) => purgeBatches(store, signal),
+  })
   return async () => {
-    stopping.abort()
-    await running
-    await Promise.all([...busy.values()].map(({ done }) => done))
+    await Promise.all([queue.stop(), purging.stop()])
+  }
+}
+
+async function workOnCase(deps: BatchDeps, claimed: ClaimedCase, signal: AbortSignal): Promise<void> {
+  const { store, log, leaseMs } = deps
+  // A case that has gone to another process, or whose batch has ended, is broken off too.
+  const lost = new AbortController()
+  const keeping = setInterval(() => {
+    keepCase(store, claimed, leaseMs).then(
+      (kept) => kept || lost.abort(),
+      () => {},
+    )
+  }, leaseMs / 3)
+  try {
+    await carryOutCase(deps, claimed, AbortSignal.any([signal, lost.signal]))
+  } catch (error) {
+    if (signal.aborted) return
+    // It may quote what the case is about.
+    const name = error instanceof Error ? error.name : typeof error
+    log.warn({ error: name, batch: claimed.runId, case: claimed.id }, 'a case of a batch could not be judged')
+    const isHopeless = !isDatabaseAway(error) && Date.now() - claimed.startedAt.getTime() > PATIENCE_MS
+    const end = isHopeless
+      ? failCase(store, claimed, 'The case could not be worked on')
+      : leaveCase(store, claimed, REST_MS)
+    await Promise.resolve(end).catch(() => {})
+  } finally {
+    clearInterval(keeping)
   }
 }

@@ -6,7 +6,7 @@ import type { JudgeDeps } from '../../../activities/evaluation/judge.ts'
 import { createDetectorPool } from '../../../activities/guardrails/pool.ts'
 import { claimEvaluations, purgeEvaluations } from '../../../db/evaluation/claims.ts'
 import type { Store } from '../../../db/scope.ts'
-import { startRepeating } from '../repeating.ts'
+import { startLoop, startQueue } from '../queue.ts'
 
 /** So many runs a process judges at once, and so many of one team. */
 const OF_ALL = 64
@@ -27,45 +27,28 @@ export function startJudging(
 ): () => Promise<void> {
   const pool = createDetectorPool({ threads: 2 })
   const deps: JudgeDeps = { store, outside, log, isInjection: createInjectionCheck(pool), ...times }
-  const stopping = new AbortController()
-  const underWay = new Map<string, Set<Promise<void>>>()
-  let purgedAt = 0
-
-  const count = () => [...underWay.values()].reduce((sum, { size }) => sum + size, 0)
-
-  async function fill(): Promise<void> {
-    if (Date.now() - purgedAt > PURGE_EVERY_MS) {
-      purgedAt = Date.now()
-      await purgeEvaluations(store)
-    }
-    const free = OF_ALL - count()
-    if (free <= 0) return
-    const busy = [...underWay.keys()]
-    const most = Math.min(OF_TEAM, free)
-    const claims = await claimEvaluations(store, {
-      most,
-      teams: Math.max(1, Math.floor(free / OF_TEAM)),
-      busy,
-    })
-    for (const claim of claims) begin(claim.teamId, evaluateRun(deps, claim, stopping.signal))
-  }
-
-  /** A team gets its next runs once all of those that it has are judged. */
-  function begin(teamId: string, work: Promise<void>): void {
-    const works = underWay.get(teamId) ?? new Set()
-    underWay.set(teamId, works)
-    works.add(work)
-    void work.finally(() => {
-      works.delete(work)
-      if (works.size === 0) underWay.delete(teamId)
-    })
-  }
-
-  const endFilling = startRepeating({ what: 'the runs to be judged', everyMs, log, run: fill })
+  const queue = startQueue({
+    what: 'the runs to be judged',
+    everyMs,
+    atOnce: OF_ALL,
+    log,
+    // A team gets its next runs once all of those that it has are judged.
+    claim: ({ limit, teams }) =>
+      claimEvaluations(store, {
+        most: Math.min(OF_TEAM, limit),
+        teams: Math.max(1, Math.floor(limit / OF_TEAM)),
+        busy: [...teams.keys()],
+      }),
+    work: (claim, signal) => evaluateRun(deps, claim, signal),
+  })
+  const purging = startLoop({
+    what: 'the judgements that are past their time',
+    everyMs: PURGE_EVERY_MS,
+    log,
+    run: () => purgeEvaluations(store),
+  })
   return async () => {
-    stopping.abort(new Error('The service is stopping'))
-    await endFilling()
-    await Promise.all([...underWay.values()].flatMap((works) => [...works]))
+    await Promise.all([queue.stop(), purging.stop()])
     await pool.close()
   }
 }

@@ -5,12 +5,11 @@ import { RUN_LEASE_MS, runPlaybook } from '../../../activities/monitoring/playbo
 import { type ClaimedDelivery, claimDeliveries } from '../../../db/monitoring/channels/deliveries.ts'
 import { fanOutNotice } from '../../../db/monitoring/fanout.ts'
 import { claimRuns } from '../../../db/monitoring/playbooks/runs.ts'
-import { startRepeating } from '../repeating.ts'
+import { startLoop, startQueue } from '../queue.ts'
 
 const EVERY_MS = 1_000
 
-/** How many notices and how many runs of playbooks one pass works on, before what is due to be sent is looked at again. */
-const NOTICES = 100
+/** How many playbooks a process does the steps of at the same time. */
 const RUNS = 10
 
 /**
@@ -29,48 +28,45 @@ export function startNotices(
   deps: ChannelCarrier & { log: Logger },
   { everyMs = EVERY_MS, leaseMs = DELIVERY_LEASE_MS } = {},
 ): () => Promise<void> {
-  const stopping = new AbortController()
-  const sending = new Map<Promise<void>, ClaimedDelivery>()
-
-  function send(delivery: ClaimedDelivery): void {
-    const sent = deliverNotification(deps, delivery, stopping.signal, leaseMs).finally(() =>
-      sending.delete(sent),
-    )
-    sending.set(sent, delivery)
-  }
-
-  async function claimAll(): Promise<void> {
-    const held = [...sending.values()]
-    const failing = held.filter(({ attempts }) => attempts > 1).length
-    const busy = new Map<string, number>()
-    for (const { teamId } of held) busy.set(teamId, (busy.get(teamId) ?? 0) + 1)
-    const limit = MOST - held.length
-    if (limit <= 0) return
-    const some = { limit: Math.min(limit, MOST_FAILING), ofTeam: OF_TEAM, leaseMs, busy }
-    const claimed = await claimDeliveries(deps.store, { ...some, failing: failing < MOST_FAILING })
-    for (const delivery of claimed) send(delivery)
-  }
-
-  const end = startRepeating({
+  const { store, log } = deps
+  const deliveries = startQueue<ClaimedDelivery>({
+    what: 'the deliveries that are due',
+    everyMs,
+    atOnce: MOST,
+    ofTeam: OF_TEAM,
+    log,
+    claim({ limit, teams }, held) {
+      const failing = held.filter(({ attempts }) => attempts > 1).length < MOST_FAILING
+      const some = { limit: Math.min(limit, MOST_FAILING), ofTeam: OF_TEAM, leaseMs, busy: teams }
+      return claimDeliveries(store, { ...some, failing })
+    },
+    work: (delivery, signal) => deliverNotification(deps, delivery, signal, leaseMs),
+  })
+  const playbooks = startLoop({
+    what: 'the playbooks that are due',
+    everyMs,
+    log,
+    // Each claim takes one run of each team, and is done before the next.
+    async run(signal) {
+      const runs = await claimRuns(store, RUNS, RUN_LEASE_MS)
+      await Promise.all(runs.map((run) => runPlaybook(deps, run, signal)))
+      if (runs.length > 0) void deliveries.wake()
+      return runs.length === RUNS
+    },
+  })
+  const notices = startLoop({
     what: 'the notices that are due',
     everyMs,
-    log: deps.log,
-    async run(signal) {
-      try {
-        for (let some = 0; some < NOTICES && !signal.aborted && (await fanOutNotice(deps.store)); some++);
-      } finally {
-        // A notice that cannot be worked on holds nothing else up.
-        if (!signal.aborted) {
-          const runs = await claimRuns(deps.store, RUNS, RUN_LEASE_MS)
-          await Promise.all(runs.map((run) => runPlaybook(deps, run, signal)))
-          await claimAll()
-        }
-      }
+    log,
+    async run() {
+      const hasFannedOut = await fanOutNotice(store)
+      if (!hasFannedOut) return false
+      void playbooks.wake()
+      void deliveries.wake()
+      return true
     },
   })
   return async () => {
-    stopping.abort()
-    await end()
-    await Promise.all(sending.keys())
+    await Promise.all([notices, playbooks, deliveries].map((loop) => loop.stop()))
   }
 }

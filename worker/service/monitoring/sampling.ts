@@ -11,33 +11,33 @@ import {
 } from '../../../db/monitoring/shifts/cursors.ts'
 import { purgeSamples } from '../../../db/monitoring/shifts/purge.ts'
 import type { Store } from '../../../db/scope.ts'
-import { startRepeating } from '../repeating.ts'
+import { startLoop } from '../queue.ts'
 
 /** What the sampling of texts works with, of all that the jobs have. */
 export type SamplingDeps = { store: Store; semantic: SemanticPool; log: Logger }
 
 const EVERY_MS = 15_000
 const PURGE_EVERY_MS = 3_600_000
-/** So many slots are sampled before others are let in between. */
+/** How many slots are sampled before others have their turn. */
 const SLOTS = 20
 
 /** Samples what executions are about and how users' messages sound, of the teams that watch over it. */
 export function startSampling(deps: SamplingDeps): () => Promise<void> {
   const { store, log } = deps
-  const ends = [
-    startRepeating({
+  const loops = [
+    startLoop({
       what: 'the executions that are to be sampled',
       everyMs: EVERY_MS,
       log,
       run: (signal) => sampleDue(deps, 'DRIFT', signal),
     }),
-    startRepeating({
+    startLoop({
       what: 'the messages whose sentiment is to be scored',
       everyMs: EVERY_MS,
       log,
       run: (signal) => sampleDue(deps, 'SENTIMENT', signal),
     }),
-    startRepeating({
+    startLoop({
       what: 'the samples that are past their time',
       everyMs: PURGE_EVERY_MS,
       log,
@@ -45,11 +45,11 @@ export function startSampling(deps: SamplingDeps): () => Promise<void> {
     }),
   ]
   return async () => {
-    await Promise.all(ends.map((end) => end()))
+    await Promise.all(loops.map((loop) => loop.stop()))
   }
 }
 
-/** Samples slots that are due, at most so many. Returns how many it has done. */
+/** Samples slots that are due, SLOTS at most. Returns how many it has done. */
 export async function sampleDue(
   deps: SamplingDeps,
   kind: SamplingKind,

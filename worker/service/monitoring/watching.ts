@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { watchTeams } from '../../../activities/monitoring/watch.ts'
 import type { Store } from '../../../db/scope.ts'
-import { startRepeating } from '../repeating.ts'
+import { startLoop } from '../queue.ts'
 
 const EVERY_MS = 15_000
 
@@ -14,5 +14,5 @@ export function startWatching(
   { everyMs = EVERY_MS } = {},
 ): () => Promise<void> {
   const run = (signal: AbortSignal) => watchTeams({ store, log }, signal)
-  return startRepeating({ what: 'the hours of teams that are watched', everyMs, log, run })
+  return startLoop({ what: 'the hours of teams that are watched', everyMs, log, run }).stop
 }
