@@ -15,6 +15,7 @@ import {
 } from '../../db/operation/leases.ts'
 import type { Store } from '../../db/scope.ts'
 import { NODES } from '../../workflows/nodes/nodes.ts'
+import { startLoop } from '../service/queue.ts'
 
 const RENEW_EVERY_MS = 1_000
 
@@ -101,33 +102,30 @@ export function startLeases(options: LeaseOptions): {
     void work.finally(() => retaking.delete(work))
   }
 
+  let knowsFormer = place === null
   async function run(): Promise<void> {
-    let knowsFormer = place === null
-    while (!stopping.signal.aborted) {
-      try {
-        await renew()
-        if (missed >= MISSED_TO_WARN) log.info('the lease of this process is renewed again')
-        missed = 0
-        if (!knowsFormer) for (const lease of await listFormer(leaseStore, process, place!)) begin(lease)
-        knowsFormer = true
-      } catch (error) {
-        // Whoever could not renew cannot know whether others could.
-        seen.clear()
-        doubtUntil = performance.now() + DOUBT_MS
-        missed++
-        const level = isDatabaseAway(error) && missed !== MISSED_TO_WARN ? 'debug' : 'warn'
-        log[level]({ err: error, missed }, 'the lease of this process could not be renewed')
-      }
-      await sleep(RENEW_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {})
+    try {
+      await renew()
+      if (missed >= MISSED_TO_WARN) log.info('the lease of this process is renewed again')
+      missed = 0
+      if (!knowsFormer) for (const lease of await listFormer(leaseStore, process, place!)) begin(lease)
+      knowsFormer = true
+    } catch (error) {
+      // If this process could not renew its lease, it cannot know whether others could.
+      seen.clear()
+      doubtUntil = performance.now() + DOUBT_MS
+      missed++
+      const level = isDatabaseAway(error) && missed !== MISSED_TO_WARN ? 'debug' : 'warn'
+      log[level]({ err: error, missed }, 'the lease of this process could not be renewed')
     }
   }
 
-  const running = run()
+  const renewing = startLoop({ what: 'the leases', everyMs: RENEW_EVERY_MS, log, run })
   return {
     knowsLost,
     async stop(hasPutDown) {
       stopping.abort()
-      await running
+      await renewing.stop()
       await Promise.all(retaking)
       if (!hasPutDown) return
       await endLease(leaseStore, process).catch((error) =>

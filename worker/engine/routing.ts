@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
+import { startLoop } from '../service/queue.ts'
 
 /** A version of this installation's workers, as Temporal names it. */
 export type DeploymentVersion = { deploymentName: string; buildId: string }
@@ -30,8 +31,6 @@ export function watchRouting(options: {
   const own = version && nameVersion(version)
   let ours = version === undefined
   let said: string | undefined
-  let timer: NodeJS.Timeout | undefined
-  let stopped = false
 
   async function look(): Promise<void> {
     const { namespace } = client.options
@@ -47,20 +46,15 @@ export function watchRouting(options: {
     }
     said = now
   }
-  async function keepLooking(): Promise<void> {
+  const loop = startLoop({
+    what: 'the version of new runs',
+    everyMs: EVERY_MS,
+    log,
     // While Temporal cannot be reached nothing starts; what was known last stays.
-    await look().catch((error) => log.debug({ err: error }, 'Temporal does not say which version is current'))
-    if (!stopped) timer = setTimeout(keepLooking, EVERY_MS)
-  }
-  void keepLooking()
-
-  return {
-    isOurs: () => ours,
-    stop() {
-      stopped = true
-      clearTimeout(timer)
-    },
-  }
+    run: () =>
+      look().catch((error) => log.debug({ err: error }, 'Temporal does not say which version is current')),
+  })
+  return { isOurs: () => ours, stop: () => void loop.stop() }
 }
 
 /** Reads a version from Temporal's API; undefined for the workers without one. */

@@ -7,6 +7,7 @@ import type { Bus } from '../../db/bus.ts'
 import { claimErrands, type ErrandLane } from '../../db/outbox.ts'
 import { filterRunning } from '../../db/records/lost.ts'
 import type { Store } from '../../db/scope.ts'
+import { type Loop, startLoop } from '../service/queue.ts'
 import { createReconciler } from './reconciler.ts'
 import { createRunChecks, type LOST } from './runchecks.ts'
 
@@ -43,57 +44,45 @@ export type SweeperDeps = {
 }
 
 /**
- * Starts the sweeper, which finds what nobody reported: errands whose process
+ * Starts the sweeper, which finds what no process reported: errands whose process
  * died, runs that closed while no worker was there, runs that are stuck in
  * their workflow code or that Temporal has lost. Any number of processes may sweep at the same time.
  */
 export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(): Promise<void> } {
-  let stopped = false
-  let timer: NodeJS.Timeout | undefined
+  const { log, sweepEveryMs: everyMs = EVERY_MS } = deps
   let hintedUntil = Date.now() - FIRST_LOOK_MS
   let first = true
   const reconcile = createReconciler(deps.carrier)
   const checkRuns = createRunChecks(deps)
-  const urgent = createLane(deps, 'urgent', () => stopped)
-  const deletes = createLane(deps, 'deletes', () => stopped)
 
-  async function sweep(): Promise<void> {
+  async function look(): Promise<void> {
     const began = Date.now()
-    // Nothing waits for thousands of deletions.
-    void deletes.carry()
-    await urgent.carry()
-    await attempt(deps.log, 'closed runs', async () => {
+    await attempt(log, 'closed runs', async () => {
       await findClosed(deps, hintedUntil, first ? ALL_ENDS : QUIET_ENDS)
       hintedUntil = began - HINT_OVERLAP_MS
       first = false
     })
-    await attempt(deps.log, 'unchecked runs', checkRuns)
-    await attempt(deps.log, 'schedules', reconcile)
+    await attempt(log, 'unchecked runs', checkRuns)
+    await attempt(log, 'schedules', reconcile)
   }
 
-  const leave = deps.bus.onErrands(() => {
-    if (!stopped) urgent.carry()
+  const urgent = startLane(deps, 'urgent', deps.bus.onErrands)
+  const deletes = startLane(deps, 'deletes')
+  const looks = startLoop({
+    what: 'the runs that are to be swept',
+    everyMs,
+    log,
+    restsFirst: true,
+    run: look,
   })
-
-  let current = Promise.resolve()
-  function schedule(): void {
-    if (stopped) return
-    timer = setTimeout(() => {
-      current = sweep().then(schedule)
-    }, deps.sweepEveryMs ?? EVERY_MS)
-  }
-  schedule()
-
   return {
     async sweep() {
-      await sweep()
-      await deletes.idle()
+      await urgent.wake()
+      await looks.wake()
+      await deletes.wake()
     },
     async stop() {
-      stopped = true
-      clearTimeout(timer)
-      leave()
-      await Promise.all([current, urgent.idle(), deletes.idle()])
+      await Promise.all([looks, urgent, deletes].map((loop) => loop.stop()))
     },
   }
 }
@@ -106,42 +95,22 @@ async function attempt(log: Logger, what: string, work: () => Promise<void>): Pr
   }
 }
 
-/**
- * Carries out the errands of one lane as soon as the bus reports them. If it reports more during a round, another
- * one follows. The lanes do not wait for each other.
- */
-function createLane(deps: SweeperDeps, lane: ErrandLane, isStopped: () => boolean) {
-  let carrying: Promise<void> | undefined
-  let more = false
-  async function carryAll(): Promise<void> {
-    while (more) {
-      more = false
-      await attempt(deps.log, 'errands', () => carryErrands(deps, lane, isStopped))
-    }
-  }
-  return {
-    idle: async () => carrying,
-    carry(): Promise<void> {
-      more = true
-      carrying ??= carryAll().finally(() => {
-        carrying = undefined
-      })
-      return carrying
-    },
-  }
-}
-
-async function carryErrands(
-  { store, carrier }: SweeperDeps,
-  lane: ErrandLane,
-  isStopped: () => boolean,
-): Promise<void> {
+/** Carries out the errands of one lane. The lanes do not wait for each other: nothing waits for thousands of deletions. */
+function startLane(deps: SweeperDeps, lane: ErrandLane, wokenBy?: Bus['onErrands']): Loop {
+  const { store, carrier, log, sweepEveryMs: everyMs = EVERY_MS } = deps
   const limit = ERRANDS_AT_ONCE[lane]
-  while (!isStopped()) {
-    const errands = await claimErrands(store, lane, limit, LEASE_MS)
-    const done = await Promise.all(errands.map((e) => carryOutErrand(carrier, e, e.attempts)))
-    if (errands.length < limit || done.includes(false)) return
-  }
+  return startLoop({
+    what: 'the errands that are due',
+    everyMs,
+    log,
+    restsFirst: true,
+    ...(wokenBy ? { wokenBy } : {}),
+    async run() {
+      const errands = await claimErrands(store, lane, limit, LEASE_MS)
+      const done = await Promise.all(errands.map((e) => carryOutErrand(carrier, e, e.attempts)))
+      return errands.length === limit && !done.includes(false)
+    },
+  })
 }
 
 /** Projects the runs that visibility lists as closed (which is only a hint) and whose rows are still open. */

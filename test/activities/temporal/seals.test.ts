@@ -25,7 +25,7 @@ const log = pino(
     write(line, _, done) {
       const { msg, reason } = JSON.parse(String(line))
       if (msg === 'a payload in Temporal is refused') refusals.push(reason)
-      else if (msg.startsWith('the sweeper failed')) faults.push(msg)
+      else if (/^the (sweeper failed|errands that are due)/.test(msg)) faults.push(msg)
       done()
     },
   }),
