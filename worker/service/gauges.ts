@@ -13,99 +13,16 @@ const SHARED_MS = 1_000
 
 type Pool = { totalCount: number; idleCount: number; waitingCount: number }
 
+type WatchOptions = { store: Store; pool: Pool; poolSize: number; readEngine?: () => Engine | undefined }
+
 /**
  * Adds the gauges that are read at each scrape: the pool, the worker if this process has one, and the backlog
  * in the database. Every process reports the same backlog, so take its maximum, not its sum; while PostgreSQL
  * cannot be reached it is left out.
  */
-export function watchProcess(
-  metrics: Metrics,
-  options: { store: Store; pool: Pool; poolSize: number; readEngine?: () => Engine | undefined },
-): void {
-  const { store, pool, poolSize, readEngine } = options
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_database_connections',
-      label: 'state',
-      help: 'Connections of the pool that are in use or idle, and callers waiting for one.',
-    },
-    () => ({ in_use: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
-  )
-  addGauge(
-    metrics,
-    { name: 'perdure_database_connections_max', help: 'Maximum number of connections in the pool.' },
-    () => poolSize,
-  )
-
-  const backlog = share(() => withinTime(readBacklog(store)))
-  addGauge(metrics, { name: 'perdure_database_up', help: '1 while PostgreSQL can be reached.' }, async () =>
-    (await backlog()) ? 1 : 0,
-  )
-  const byKind = (from: Backlog | undefined, key: 'waiting' | 'oldest') =>
-    from &&
-    Object.fromEntries([
-      // Kinds without errands are 0 instead of missing.
-      ...ERRAND_KINDS.map((kind) => [kind, 0]),
-      ...from.errands.map((errand) => [errand.kind, errand[key]]),
-    ])
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_errands_waiting',
-      label: 'kind',
-      help: 'Errands that are still to be carried out in Temporal. START: executions that are PENDING.',
-    },
-    async () => byKind(await backlog(), 'waiting'),
-  )
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_errands_oldest_seconds',
-      label: 'kind',
-      help: 'Age of the oldest waiting errand. START: of the oldest PENDING execution.',
-    },
-    async () => byKind(await backlog(), 'oldest'),
-  )
-  addGauge(
-    metrics,
-    { name: 'perdure_mails_waiting', help: 'Mails that are still to be sent.' },
-    async () => (await backlog())?.mails.waiting,
-  )
-  addGauge(
-    metrics,
-    { name: 'perdure_mails_oldest_seconds', help: 'Age of the oldest mail that is still to be sent.' },
-    async () => (await backlog())?.mails.oldest,
-  )
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_callbacks_waiting',
-      help: 'Callbacks of ended executions that are still to be delivered.',
-    },
-    async () => (await backlog())?.callbacks.waiting,
-  )
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_callbacks_oldest_seconds',
-      help: 'Time since the end of the first execution whose callback is still to be delivered.',
-    },
-    async () => (await backlog())?.callbacks.oldest,
-  )
-  addGauge(
-    metrics,
-    { name: 'perdure_runs_stuck', help: 'Executions whose workflow code fails again and again.' },
-    async () => (await backlog())?.stuck,
-  )
-  addGauge(
-    metrics,
-    {
-      name: 'perdure_runs_missing',
-      help: 'Executions that are RUNNING but whose runs Temporal does not know.',
-    },
-    async () => (await backlog())?.missing,
-  )
+export function watchProcess(metrics: Metrics, { store, pool, poolSize, readEngine }: WatchOptions): void {
+  watchPool(metrics, pool, poolSize)
+  watchBacklog(metrics, store)
   addGauge(
     metrics,
     {
@@ -123,6 +40,75 @@ export function watchProcess(
     countWaitingHashes,
   )
   if (readEngine) watchEngine(metrics, readEngine)
+}
+
+function watchPool(metrics: Metrics, pool: Pool, poolSize: number): void {
+  addGauge(
+    metrics,
+    {
+      name: 'perdure_database_connections',
+      label: 'state',
+      help: 'Connections of the pool that are in use or idle, and callers waiting for one.',
+    },
+    () => ({ in_use: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+  )
+  addGauge(
+    metrics,
+    { name: 'perdure_database_connections_max', help: 'Maximum number of connections in the pool.' },
+    () => poolSize,
+  )
+}
+
+function watchBacklog(metrics: Metrics, store: Store): void {
+  const backlog = share(() => withinTime(readBacklog(store)))
+  const add = (name: string, help: string, read: (found: Backlog) => number) =>
+    addGauge(metrics, { name, help }, async () => {
+      const found = await backlog()
+      return found && read(found)
+    })
+  const addByKind = (name: string, help: string, key: 'waiting' | 'oldest') =>
+    addGauge(metrics, { name, help, label: 'kind' }, async () => {
+      const found = await backlog()
+      // Kinds without errands are 0 instead of missing.
+      const none = ERRAND_KINDS.map((kind) => [kind, 0])
+      return found && Object.fromEntries([...none, ...found.errands.map((one) => [one.kind, one[key]])])
+    })
+
+  addGauge(metrics, { name: 'perdure_database_up', help: '1 while PostgreSQL can be reached.' }, async () =>
+    (await backlog()) ? 1 : 0,
+  )
+  addByKind(
+    'perdure_errands_waiting',
+    'Errands that are still to be carried out in Temporal. START: executions that are PENDING.',
+    'waiting',
+  )
+  addByKind(
+    'perdure_errands_oldest_seconds',
+    'Age of the oldest waiting errand. START: of the oldest PENDING execution.',
+    'oldest',
+  )
+  add('perdure_mails_waiting', 'Mails that are still to be sent.', ({ mails }) => mails.waiting)
+  add(
+    'perdure_mails_oldest_seconds',
+    'Age of the oldest mail that is still to be sent.',
+    ({ mails }) => mails.oldest,
+  )
+  add(
+    'perdure_callbacks_waiting',
+    'Callbacks of ended executions that are still to be delivered.',
+    ({ callbacks }) => callbacks.waiting,
+  )
+  add(
+    'perdure_callbacks_oldest_seconds',
+    'Time since the end of the first execution whose callback is still to be delivered.',
+    ({ callbacks }) => callbacks.oldest,
+  )
+  add('perdure_runs_stuck', 'Executions whose workflow code fails again and again.', ({ stuck }) => stuck)
+  add(
+    'perdure_runs_missing',
+    'Executions that are RUNNING but whose runs Temporal does not know.',
+    ({ missing }) => missing,
+  )
 }
 
 function watchEngine(metrics: Metrics, readEngine: () => Engine | undefined): void {

@@ -36,8 +36,8 @@ import { purgeWidgetCounts } from '../../db/widgets/caps.ts'
  * Removes expired sessions, old mails and notices, abandoned webhook responses, chunks of replies that stayed behind, yesterday's counts of widgets,
  * executions past their retention, stored outputs that no record names, the bytes of files that no execution has, audit
  * entries and reports past their retention, and spans of telemetry that cannot come again; counts the executions of the days
- * that are over, folds what calls to models took and how executions ended, looks whether somebody has tampered with the audit
- * chains, and signs where they stand: once an hour, or at `at`, a cron expression with seconds. Every minute it makes audit
+ * that are over, folds what calls to models took and how executions ended, looks whether the audit chains were tampered with,
+ * and signs how far they reach: once an hour, or at `at`, a cron expression with seconds. Every minute it makes audit
  * entries of what was counted: refused requests, and the use of credentials. At the start it only looks at the chains. Any
  * number of processes may do so. Returns the function that ends it, which waits for the current step of a round.
  * `checkPrefix` verifies audit entries before they are removed, if not this thread.
@@ -48,10 +48,7 @@ export function startHousekeeping(
   { at = '0 17 * * * *', checkPrefix }: { at?: string; checkPrefix?: PrefixChecker } = {},
 ): () => Promise<void> {
   const stopping = new AbortController()
-  const report = (error: unknown) => {
-    const level = isDatabaseAway(error) ? 'warn' : 'error'
-    log[level]({ err: error }, 'the housekeeping failed; the next round will retry it')
-  }
+  const { signal } = stopping
   onBrokenChain(store, ({ teamId, why, unaudited }) => {
     const message = unaudited
       ? 'this act has no audit entry, because no chain can take one'
@@ -59,91 +56,85 @@ export function startHousekeeping(
     log.error({ teamId, ...(unaudited ? { unaudited } : {}) }, message)
   })
 
-  const reportPurge = (teamId: string, error: unknown) =>
-    log.error(
-      { err: error, teamId },
-      'old audit entries of a team could not be removed; a later round will retry it',
-    )
-
-  const reportExpired = (teamId: string, error: unknown) =>
-    log.error(
-      { err: error, teamId },
-      'an audit report that is past its time could not be removed; a later round will retry it',
-    )
-
-  async function clean(): Promise<void> {
-    await checkHeads(store)
-    await checkpointAll(store, stopping.signal)
-    await removeFarewells(store)
-    await purgeSessions(store)
-    await purgeConnects(store)
-    await purgeMails(store)
-    await purgeMailCounts(store)
-    await purgeMailQuestions(store)
-    await purgeAnswers(store)
-    await purgeChunks(store)
-    await purgeWidgetCounts(store)
-    await purgeMemoryEnds(store)
-    await purgeNotices(store, stopping.signal)
-    await countDays(store, stopping.signal)
-    await foldModelCalls(store, stopping.signal)
-    // Before executions are removed: of those, their records need no longer be read.
-    await foldExecutionHours(store, stopping.signal)
-    await purgeTelemetry(store, stopping.signal)
-    const runs = await pruneExecutions(store, stopping.signal)
-    const messages = await pruneChats(store, stopping.signal)
-    const outputs = await removeUnnamed(store, stopping.signal)
-    await sweepFiles(store, stopping.signal)
-    const reports = await removeExpiredReports(store, reportExpired, stopping.signal)
-    if (reports > 0) log.info({ reports }, 'removed audit reports that are past their time')
-    const entries = await purgeByPolicy(store, reportPurge, {
-      signal: stopping.signal,
-      check: checkPrefix,
+  /** The latest of each. */
+  const rounds = new Map<string, Promise<void>>()
+  const begin = (name: string, work: () => Promise<void>) => {
+    const round = work().catch((error) => {
+      const level = isDatabaseAway(error) ? 'warn' : 'error'
+      log[level]({ err: error }, 'the housekeeping failed; the next round will retry it')
     })
-    if (entries > 0) log.info({ entries }, 'removed audit entries that are past the retention of their teams')
-    if (outputs > 0) log.info({ outputs }, 'removed stored outputs that no record names')
-    if (messages > 0)
-      log.info({ messages }, 'removed messages of chats that are past the retention of their teams')
-    if (runs > 0) log.info({ runs }, 'removed executions that are past the retention of their workflows')
+    rounds.set(name, round)
+    return round
   }
+  const repeat = (cron: string, name: string, work: () => Promise<void>) =>
+    schedule(cron, () => begin(name, work), {
+      ...{ noOverlap: true, unref: true, suppressMissedWarning: true, timezone: 'UTC' },
+    })
 
-  const begin = async () => {
+  void begin('clean', async () => {
     await checkHeads(store)
     await keepPublicKey(store)
+  })
+  const tasks = [
+    repeat('12 * * * * *', 'settle', () => settleCounts(store, log)),
+    repeat(at, 'clean', () => clean({ store, log, signal, checkPrefix })),
+  ]
+  return async () => {
+    stopping.abort()
+    for (const task of tasks) await task.destroy()
+    await Promise.all(rounds.values())
+    await flushRefusals(store)
   }
-  let round = begin().catch(report)
+}
+
+/** Makes audit entries of what was counted in the last minutes. */
+async function settleCounts(store: Store, log: Logger): Promise<void> {
   const reportUnsettled = (teamId: string, error: unknown) =>
     log.warn(
       { err: error, teamId },
       'what was counted of a chain has no audit entry yet; a later round will retry it',
     )
-  const settle = async () => {
-    await settleRefusals(store, reportUnsettled)
-    await settleOpenings(store, reportUnsettled)
+  await settleRefusals(store, reportUnsettled)
+  await settleOpenings(store, reportUnsettled)
+}
+
+type Cleaning = { store: Store; log: Logger; signal: AbortSignal; checkPrefix: PrefixChecker | undefined }
+
+async function clean({ store, log, signal, checkPrefix }: Cleaning): Promise<void> {
+  const reportOf = (message: string) => (teamId: string, error: unknown) =>
+    log.error({ err: error, teamId }, `${message}; a later round will retry it`)
+  const told = (what: string, counts: Record<string, number>) => {
+    if (Object.values(counts).some((count) => count > 0)) log.info(counts, `removed ${what}`)
   }
-  let settling = Promise.resolve()
-  const settler = schedule(
-    '12 * * * * *',
-    () => {
-      settling = settle().catch(report)
-      return settling
-    },
-    { noOverlap: true, unref: true, suppressMissedWarning: true, timezone: 'UTC' },
-  )
-  const task = schedule(
-    at,
-    () => {
-      round = clean().catch(report)
-      return round
-    },
-    { noOverlap: true, unref: true, suppressMissedWarning: true, timezone: 'UTC' },
-  )
-  return async () => {
-    stopping.abort()
-    await task.destroy()
-    await settler.destroy()
-    await round
-    await settling
-    await flushRefusals(store)
-  }
+  await checkHeads(store)
+  await checkpointAll(store, signal)
+  await removeFarewells(store)
+  await purgeSessions(store)
+  await purgeConnects(store)
+  await purgeMails(store)
+  await purgeMailCounts(store)
+  await purgeMailQuestions(store)
+  await purgeAnswers(store)
+  await purgeChunks(store)
+  await purgeWidgetCounts(store)
+  await purgeMemoryEnds(store)
+  await purgeNotices(store, signal)
+  await countDays(store, signal)
+  await foldModelCalls(store, signal)
+  // Before executions are removed: of those, their records need no longer be read.
+  await foldExecutionHours(store, signal)
+  await purgeTelemetry(store, signal)
+  const runs = await pruneExecutions(store, signal)
+  const messages = await pruneChats(store, signal)
+  const outputs = await removeUnnamed(store, signal)
+  await sweepFiles(store, signal)
+  const reportExpired = reportOf('an audit report that is past its time could not be removed')
+  const reports = await removeExpiredReports(store, reportExpired, signal)
+  told('audit reports that are past their time', { reports })
+  const reportPurge = reportOf('old audit entries of a team could not be removed')
+  const entries = await purgeByPolicy(store, reportPurge, { signal, check: checkPrefix })
+  told('audit entries that are past the retention of their teams', { entries })
+  told('stored outputs that no record names', { outputs })
+  told('messages of chats that are past the retention of their teams', { messages })
+  told('executions that are past the retention of their workflows', { runs })
 }
