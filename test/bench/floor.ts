@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
 import { bundleWorkflowCode, DefaultLogger, NativeConnection, Worker } from '@temporalio/worker'
 import { createDataConverter, FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
-import { WORKER_OPTIONS } from '../../worker/engine/engine.ts'
+import { WORKER_OPTIONS } from '../../worker/engine/workers.ts'
 import { readKeys } from '../../worker/keys.ts'
 
 export type BenchActivities = {

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { DefaultFailureConverter, defaultPayloadConverter, TypedSearchAttributes } from '@temporalio/common'
 import type { coresdk } from '@temporalio/proto'
 import proto from '@temporalio/proto'
-import { bundleWorkflows } from '../../worker/engine/engine.ts'
+import { bundleWorkflows } from '../../worker/engine/bundle.ts'
 import type { RunInput } from '../../workflows/run/messages.ts'
 
 export type Job = proto.coresdk.workflow_activation.IWorkflowActivationJob

@@ -7,7 +7,14 @@ import { createOutsides } from '../../activities/egress/outside.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
 import { findTeamEgress } from '../../db/operation/egress.ts'
-import { type Engine, type EngineOptions, startEngine } from '../../worker/engine/engine.ts'
+import { type Engine, startEngine } from '../../worker/engine/engine.ts'
+import type {
+  EngineLimits,
+  EngineOptions,
+  EngineProcess,
+  EngineTemporal,
+  EngineTimes,
+} from '../../worker/engine/options.ts'
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
 import { CHILD, type Example } from './engine/graphs.ts'
@@ -17,11 +24,14 @@ export { nodeOf } from './client.ts'
 
 const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
 
+/** The options of an engine, without their groups. */
+type FlatOptions = Partial<EngineOptions & EngineTemporal & EngineProcess & EngineLimits & EngineTimes>
+
 /** `binds`: whether it seals as a process with SEAL_VERSION=2 does. */
-type EngineMore = Partial<EngineOptions> & { binds?: boolean }
+type EngineMore = FlatOptions & { binds?: boolean }
 
 /** `egress`: the rules of the engines and of the API; loopback is allowed. */
-type RunningOptions = Partial<EngineOptions> & { egress?: EgressOptions }
+type RunningOptions = FlatOptions & { egress?: EgressOptions }
 
 /**
  * Starts the API with an engine, on a task queue of its own. The API hands its errands to this engine,
@@ -58,7 +68,7 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
       grpcCompression: { codec: 'none' },
     })
     connections.push(connection)
-    return startEngine({
+    const all = {
       store: service.store,
       bus: service.bus,
       replies: service.replies,
@@ -73,7 +83,8 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
       bundle: { codePath: inject('workflowBundle') },
       ...options,
       ...more,
-    })
+    }
+    return startEngine({ ...all, temporal: all, process: all, limits: all, times: all })
   }
 
   const client = createClient({

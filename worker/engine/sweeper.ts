@@ -7,7 +7,7 @@ import type { Bus } from '../../db/bus.ts'
 import { claimErrands, type ErrandLane } from '../../db/outbox.ts'
 import { filterRunning } from '../../db/records/lost.ts'
 import type { Store } from '../../db/scope.ts'
-import { type Loop, startLoop } from '../service/queue.ts'
+import { startLoop } from '../service/queue.ts'
 import { createReconciler } from './reconciler.ts'
 import { createRunChecks, type LOST } from './runchecks.ts'
 
@@ -96,7 +96,7 @@ async function attempt(log: Logger, what: string, work: () => Promise<void>): Pr
 }
 
 /** Carries out the errands of one lane. The lanes do not wait for each other: nothing waits for thousands of deletions. */
-function startLane(deps: SweeperDeps, lane: ErrandLane, wokenBy?: Bus['onErrands']): Loop {
+function startLane(deps: SweeperDeps, lane: ErrandLane, wokenBy?: Bus['onErrands']) {
   const { store, carrier, log, sweepEveryMs: everyMs = EVERY_MS } = deps
   const limit = ERRANDS_AT_ONCE[lane]
   return startLoop({

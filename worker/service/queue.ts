@@ -17,7 +17,7 @@ type LoopOptions = {
   run: (signal: AbortSignal) => Promise<unknown>
 }
 
-export type Loop = {
+type Loop = {
   /** Has `run` called at once. Resolves when a call that began afterwards has ended, and left nothing to do. */
   wake(): Promise<void>
   /** Aborts the signal of `run`, and waits for its end. */
