@@ -19,16 +19,16 @@ import { startLoop } from '../service/queue.ts'
 
 const RENEW_EVERY_MS = 1_000
 
-/** A lease must be seen expired for so long, by a process that renews its own all the while. */
+/** For this long a lease must be seen expired, by a process that renews its own all the while. */
 const LOST_AFTER_MS = 5_000
 
 /**
- * Nobody is lost for so long after this process could not renew its own lease: others may have begun to connect
+ * For this long after this process could not renew its own lease, no process counts as lost: others may have begun to connect
  * before PostgreSQL was back, and those of the release before give that up after 5 s only.
  */
 const DOUBT_MS = 10_000
 
-/** After so many renewals that failed in a row, the lease is about to expire. */
+/** After this number of renewals that failed in a row, the lease is about to expire. */
 const MISSED_TO_WARN = 2
 
 /**
@@ -41,7 +41,7 @@ const LOOKS = [
 ]
 const RUNS_AT_ONCE = 20
 
-/** After so many runs the claim is renewed, and the process may have turned up: with a slow Temporal that is 20 s. */
+/** After this number of runs the claim is renewed, and the process may have turned up: with a slow Temporal that is 20 s. */
 const RUNS_A_CLAIM = 100
 
 /** How often a look tries the runs again that Temporal said nothing about. */
@@ -65,7 +65,7 @@ export type LeaseOptions = {
 
 /**
  * Renews the lease of this process, and has the attempts of lost processes made again at once, which Temporal
- * would notice only by their heartbeats. While PostgreSQL is away nobody can renew, so nobody is lost then.
+ * would notice only by their heartbeats. While PostgreSQL is away no process can renew, so none is lost then.
  * `stop` ends the lease if all work has been put down; else others find it expired.
  */
 export function startLeases(options: LeaseOptions): {
@@ -136,7 +136,7 @@ export function startLeases(options: LeaseOptions): {
 }
 
 /**
- * Fails all attempts of a lost process, and forgets it. One that only stands still goes on to be given attempts
+ * Fails all attempts of a lost process, and forgets it. One that only hangs goes on to be given attempts
  * for as long as Temporal keeps its polls open, so there is more than one look, unless it renews its lease.
  */
 async function retake(options: LeaseOptions, lease: ExpiredLease, stopping: AbortSignal) {
@@ -163,7 +163,7 @@ async function retake(options: LeaseOptions, lease: ExpiredLease, stopping: Abor
   await forgetLost(store, process)
 }
 
-/** While PostgreSQL is away there is nothing to do about a lost process, and nobody else can claim it. */
+/** While PostgreSQL is away there is nothing to do about a lost process, and no other can claim it. */
 async function untilRead<T>(
   work: () => Promise<T>,
   { log }: LeaseOptions,

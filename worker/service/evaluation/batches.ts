@@ -12,7 +12,7 @@ import { startLoop, startQueue } from '../queue.ts'
 const AT_ONCE = 16
 const OF_TEAM = 8
 const EVERY_MS = 500
-/** A case of a process that is gone is taken over after so long. */
+/** A case is taken over this long after the last sign of life of its process. */
 const LEASE_MS = 30_000
 const PURGE_EVERY_MS = 600_000
 /** How long a case rests that could not be worked on. */

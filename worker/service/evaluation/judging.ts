@@ -8,7 +8,7 @@ import { claimEvaluations, purgeEvaluations } from '../../../db/evaluation/claim
 import type { Store } from '../../../db/scope.ts'
 import { startLoop, startQueue } from '../queue.ts'
 
-/** So many runs a process judges at once, and so many of one team. */
+/** How many runs a process judges at once, and how many of one team. */
 const OF_ALL = 64
 const OF_TEAM = 4
 const EVERY_MS = 1_000
