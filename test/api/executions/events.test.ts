@@ -230,7 +230,7 @@ test('ten thousand records are sent in batches, each once, even if the client is
   expect((await ask(run, last)).status).toBe(204)
 })
 
-test('a thousand readers of an execution cost one query for each change', async () => {
+test('a thousand readers of an execution cost one query for each change', { tags: 'long' }, async () => {
   let queries = 0
   const countAll = (db: Db) =>
     db.withPlugin({

@@ -123,7 +123,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
   })
   afterAll(() => Promise.all([v1.stop(), v2.stop()]))
 
-  test('get no run until an operator makes their version current; what began before goes on there', async () => {
+  test('get no run until an operator makes their version current; what began before goes on there', {
+    tags: 'long',
+  }, async () => {
     const before = await startWaiting(waiting)
     expect(await readVersions(before)).toEqual([['none']])
     expect(await tryOne(running.engine)).toBe('none')
@@ -138,7 +140,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     running.use(v1)
   })
 
-  test('make the calls to models of their own runs, also when another version is current', async () => {
+  test('make the calls to models of their own runs, also when another version is current', {
+    tags: 'long',
+  }, async () => {
     running.use(v1)
     await until(() => tryOne(v1), { holds: (is) => is === 'v1' })
     const { nodes, edges: after } = modelCallGraph(`${target.url}/ok`)
@@ -173,7 +177,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(await readVersions(old)).toEqual([['v1']])
   })
 
-  test('can be rolled back: runs begin on the version before, and those of the later one end where they began', async () => {
+  test('can be rolled back: runs begin on the version before, and those of the later one end where they began', {
+    tags: 'long',
+  }, async () => {
     running.use(v2)
     const late = await startWaiting(waiting)
     await setCurrent('v1')
@@ -184,7 +190,7 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(await readVersions(late)).toEqual([['v2']])
   })
 
-  test('give a long run to the current version when it continues as new', async () => {
+  test('give a long run to the current version when it continues as new', { tags: 'long' }, async () => {
     running.use(v1)
     const id = await startWaiting(looping)
     await setCurrent('v2')
@@ -197,7 +203,7 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(chain.slice(1)).toEqual(chain.slice(1).map(() => ['v2']))
   })
 
-  test('move a firing of a schedule at once, but not its run', async () => {
+  test('move a firing of a schedule at once, but not its run', { tags: 'long' }, async () => {
     await setCurrent('v1')
     const workflowId = await running.create(ticking as never)
     await running.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
@@ -218,9 +224,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     await schedule.delete()
   })
 
-  test('lose a run that waits long to the current version, if an operator says so as the guide does', async ({
-    skip,
-  }) => {
+  test('lose a run that waits long to the current version, if an operator says so as the guide does', {
+    tags: 'long',
+  }, async ({ skip }) => {
     const cli = inject('temporalCli')
     skip(cli === '', "Temporal's own tool is not there")
     await setCurrent('v1')
@@ -252,7 +258,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
   })
 })
 
-test('a worker process takes its version from the environment; an unknown version cannot be made current', async () => {
+test('a worker process takes its version from the environment; an unknown version cannot be made current', {
+  tags: 'long',
+}, async () => {
   const worker: Launched = launch(['worker/worker.ts'], { ...env, DEPLOYMENT_BUILD_ID: 'v3.0+a' })
   try {
     expect(await perdure('set-current', 'v4')).toMatchObject({
