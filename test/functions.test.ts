@@ -13,7 +13,6 @@ const KNOWN: string[] = [
   'workflows/run/run.ts createRun',
   'db/workflows/workflows.ts updateWorkflow',
   'db/secrets/moves.ts moveSecrets',
-  'db/projection/fold.ts createFold',
   'db/audit/walk.ts walkChain',
   'db/audit/export/offline.ts createVerifier',
   'activities/metrics.ts createMetrics',
