@@ -14,7 +14,7 @@ import { collectTasks, isForSegment, type Task } from './loops.ts'
 import type { Carried, RunInput, RunSinks } from './messages.ts'
 import { RUN_TIMED_OUT } from './records.ts'
 import { workflowRules } from './rules.ts'
-import { sendRecords, startSegment, stayAway } from './segments.ts'
+import { restAway, sendRecords, startSegment } from './segments.ts'
 import { afterDelay } from './timers.ts'
 import { MAX_IN_FLIGHT } from './walk.ts'
 import { openRun, type Run, wake } from './work.ts'
@@ -50,7 +50,7 @@ async function walkRun(run: Run): Promise<Carried | undefined> {
       wake(run)
     })
   }
-  if (input.carried?.awayUntil) stayAway(run, input.carried.awayUntil - Date.now())
+  if (input.carried?.awayUntil) restAway(run, input.carried.awayUntil - Date.now())
   while (true) {
     const waiting = timers.keep(run.busy, run.nudges)
     // Continuing as new abandons activities, so no new one starts; pure steps go on meanwhile.

@@ -30,7 +30,7 @@ export function startSegment(run: Run, tasks: Task[], drains: boolean): void {
     run.unsent += new TextEncoder().encode(JSON.stringify(records)).length
     for (const record of records) {
       run.inVain = record.status === 'AWAY' ? run.inVain + 1 : 0
-      if (record.status === 'AWAY') stayAway(run, Math.max(record.forMs, restBetween(run.inVain)))
+      if (record.status === 'AWAY') restAway(run, Math.max(record.forMs, restBetween(run.inVain)))
       else noteRecord(run, record)
     }
   }
@@ -38,7 +38,7 @@ export function startSegment(run: Run, tasks: Task[], drains: boolean): void {
 }
 
 /** Starts no segment for a while, so that the run holds no slot of a worker meanwhile. */
-export function stayAway(run: Run, ms: number): void {
+export function restAway(run: Run, ms: number): void {
   run.away++
   run.awayUntil = Math.max(run.awayUntil, Date.now() + ms)
   afterDelay(run.scopes.whole, ms, 'waits for its turn', () => {

@@ -3,7 +3,7 @@ import { reopeningHash } from '../signing.ts'
 import { judgeExportEntry } from './entry.ts'
 import { makeFindings } from './findings.ts'
 import type { ExportEntry, ExportHeader } from './lines.ts'
-import { type ChainPlace, findInFile, settleEntries, startEntries, type Verifying } from './verifying.ts'
+import { type EntryPlace, findInFile, settleEntries, startEntries, type Verifying } from './verifying.ts'
 
 const MAX_BLANK = 2_000_000
 /** An entry of the service names far fewer. */
@@ -40,7 +40,7 @@ export function takeEntry(verifying: Verifying, asked: ExportHeader, line: Expor
   verifying.last = { seq, hash }
 }
 
-function checkPlace(verifying: Verifying, before: ChainPlace, seq: number): void {
+function checkPlace(verifying: Verifying, before: EntryPlace, seq: number): void {
   const expected = before.seq + 1
   if (seq === expected) return
   if (seq === before.seq) findInFile(verifying, 'fork', `There are two entries with the number ${seq}`)

@@ -41,7 +41,7 @@ export type ExportVerification = {
 }
 
 /** An entry's number and hash; where a partial export begins, the hash is not known. */
-export type ChainPlace = { seq: number; hash: string | undefined }
+export type EntryPlace = { seq: number; hash: string | undefined }
 
 /** A purge's anchor. `told`: the entry of the purge tells the same. */
 type KnownAnchor = ExportAnchor & { signer: Signer; told: boolean }
@@ -66,8 +66,8 @@ export type Verifying = {
   /** The entries without details of which no entry has told yet. */
   readonly blank: Set<number>
   /** Where the entries begin, and where they are; undefined until the first one. */
-  begin: (ChainPlace & { partial: boolean }) | undefined
-  place: ChainPlace | undefined
+  begin: (EntryPlace & { partial: boolean }) | undefined
+  place: EntryPlace | undefined
   first: number | null
   last: Checkpoint | undefined
   ended: ExportEnd | undefined
@@ -93,7 +93,7 @@ export function findInFile({ findings, line }: Verifying, verdict: FileVerdict, 
 }
 
 /** Where the entries begin: behind the last purge, at the very first, or where the export was asked to. */
-export function startEntries(verifying: Verifying, { teamId, from }: ExportHeader): ChainPlace {
+export function startEntries(verifying: Verifying, { teamId, from }: ExportHeader): EntryPlace {
   if (verifying.place) return verifying.place
   const { anchors, noted } = verifying
   const purged = anchors.toSorted((a, b) => a.baseSeq - b.baseSeq).at(-1)
