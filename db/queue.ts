@@ -22,8 +22,8 @@ export type Queue = {
   /** The column with the end of a claim, if that is not `due`. */
   until?: string
   token?: 'claim' | 'lease'
-  /** The column that counts the claims. */
-  tries: string
+  /** The column that counts the claims, if they are counted. */
+  tries?: string
   /** Assigns the time from which a row is due, if that is more than the column `due`. */
   setDue?: (time: Sql) => Sql
 }
@@ -97,8 +97,8 @@ export async function claim<T>(
   queue: Queue,
   { chosen, leaseMs, set, returning }: { chosen: Sql; leaseMs: number; set?: Sql; returning: Sql },
 ): Promise<T[]> {
-  const tries = sql.ref(queue.tries)
-  const changes = [sql`${tries} = ${tries} + 1`, hold(queue, leaseMs)]
+  const changes = [hold(queue, leaseMs)]
+  if (queue.tries) changes.push(sql`${sql.ref(queue.tries)} = ${sql.ref(queue.tries)} + 1`)
   if (queue.token) changes.push(sql`${sql.ref(queue.token)} = ${randomUUID()}`)
   // An array is computed once, and its few rows are found by the index of the key.
   const { rows } = await sql<T>`update ${sql.table(queue.table)} q set ${list(changes, set)}
