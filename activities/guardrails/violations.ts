@@ -1,7 +1,7 @@
 import type { Finding } from '../../db/detection/spans.ts'
 import type { ACTIONS } from '../../workflows/guardrails/names.ts'
 import type { GuardrailChecks } from '../../workflows/nodes/guardrails.ts'
-import { SEXUAL_MINORS } from './content/minors.ts'
+import { SEXUAL_MINORS } from './content/categories.ts'
 import type { DetectorName } from './detectors.ts'
 
 export const VIOLATION_TYPES = [

@@ -1,9 +1,8 @@
 import type { Finding } from '../../../db/detection/spans.ts'
 import type { TextView } from '../../../db/detection/views.ts'
-import type { ContentCategory } from './categories.ts'
+import { type ContentCategory, SEXUAL_MINORS } from './categories.ts'
 import { MINOR_FIGURES } from './figures.ts'
 import { type Evidence, judgeEvidence, loadJudges, readEvidence } from './judge.ts'
-import { SEXUAL_MINORS } from './minors.ts'
 import { readTokens, type Sentence } from './tokens.ts'
 import { listWindows } from './windows.ts'
 

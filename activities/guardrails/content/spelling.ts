@@ -1,6 +1,6 @@
 import { CONCEPTS, type Concept, readLexicon } from './lexicon.ts'
 
-/** Whose words people write with stars in place of letters. */
+/** The concepts whose words people write with stars in place of letters. */
 const CENSORED: ReadonlySet<Concept> = new Set([
   'slur',
   'insult',
