@@ -10,8 +10,7 @@ import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
-import { createGuard } from '../guardrails/guard.ts'
-import { createTextCheck, IN_ATTEMPT } from '../guardrails/textcheck.ts'
+import { BESIDE_WORK, createCheck, IN_ATTEMPT } from '../guardrails/check.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { createMeter } from '../models/usage.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -87,13 +86,13 @@ export async function makeCall(
     credentials,
     files: masking.files(files),
     meter,
-    check: createTextCheck(placed, context, {
+    check: createCheck(placed, context, {
       ...IN_ATTEMPT,
-      isRetried: number < node.retry.maxAttempts,
+      ...(number < node.retry.maxAttempts ? { retry: 'later' } : {}),
       meter,
       signal,
     }),
-    guard: createGuard(placed, context, { meter, signal }),
+    guard: createCheck(placed, context, { ...BESIDE_WORK, meter, signal }),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
   }

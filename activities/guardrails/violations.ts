@@ -48,10 +48,12 @@ export type GuardrailResult = {
   checks: CheckEntry[]
 }
 
-/** Checks a text for a node of a run, in the name of its team (textcheck.ts). */
-export type CheckText = (text: string, checks: GuardrailChecks) => Promise<GuardrailResult>
+/** Checks a text for a node of a run, in the name of its team (check.ts); `json` must fit the schema if the text need not. */
+export type CheckText = (text: string, checks: GuardrailChecks, json?: string) => Promise<GuardrailResult>
 
-/** What stands in a redacted text for what was there: `[EMAIL]`. */
+export const isMade = ({ error }: CheckEntry): boolean => error === undefined
+
+/** The marker that replaces a finding in a redacted text: `[EMAIL]`. */
 export const writeMarker = (kind: string): string => `[${kind.toUpperCase()}]`
 
 const PII_SEVERITIES: Record<string, Severity> = {
@@ -137,7 +139,7 @@ function rateConfidence(confidence: number): Severity {
   return confidence >= 0.5 ? 'MEDIUM' : 'LOW'
 }
 
-/** By where they are in the text; those that have no place in it come last. */
+/** Sorts by place in the text; those without a place come last. */
 export function sortViolations(violations: Violation[]): Violation[] {
   const start = ({ details }: Violation) => details.start ?? Number.POSITIVE_INFINITY
   const end = ({ details }: Violation) => details.end ?? Number.POSITIVE_INFINITY

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { runChecks } from '../../activities/guardrails/checks.ts'
+import { checkText } from '../../activities/guardrails/check.ts'
 import type { Detection } from '../../activities/guardrails/detectors.ts'
 import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import { loadTeamChecks } from '../../activities/guardrails/team.ts'
@@ -184,7 +184,7 @@ export function createGuardrailRoutes({ guardrails, store }: Pick<ApiDeps, 'guar
         signal: c.req.raw.signal,
       }
       try {
-        return c.json(await runChecks(guardrails, request))
+        return c.json(await checkText(guardrails, request))
       } catch (error) {
         if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
         throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import type { Guardrails } from '../../activities/guardrails/checks.ts'
 import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
+import type { Guardrails } from '../../activities/guardrails/request.ts'
 import { checkRuleConfig } from '../../activities/guardrails/rules/check.ts'
 import { tryRule } from '../../activities/guardrails/rules/trial.ts'
 import { Fault, invalid, missing } from '../../db/fault.ts'
