@@ -8,10 +8,10 @@ import { createLimit } from '../fairness/atonce.ts'
 import type { UsageMeter } from '../models/meter.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import { retryOutages } from '../run/outages.ts'
+import { THREADS_BUSY } from '../threads.ts'
 import { NO_MODEL } from './model/call.ts'
 import type { PieceDeps } from './piece.ts'
 import { checkPieces, MAX_CHECKED } from './pieces.ts'
-import { DETECTORS_BUSY } from './pool.ts'
 import { type CheckRequest, type Guardrails, keepOnly, listAsked } from './request.ts'
 import { prepareRequest } from './team.ts'
 import { type CheckText, type GuardrailResult, isMade } from './violations.ts'
@@ -119,7 +119,7 @@ function partRequest(request: CheckRequest, json: string): CheckRequest[] {
 /**
  * Checks a text of any length. Nothing is stored, and no part of the text is in the result but in `redactedContent`. The
  * same text gives the same violations. Throws a Fault (INVALID) for a schema that cannot be used, the signal's reason once
- * that is aborted, and, unless it tries again here, DetectorsBusy (pool.ts) when no thread was free in time.
+ * that is aborted, and, unless it tries again here, DetectorsBusy (threads.ts) when no thread was free in time.
  */
 export async function checkText(
   guardrails: Guardrails,
@@ -184,7 +184,7 @@ function joinResults(results: GuardrailResult[]): GuardrailResult {
   }
 }
 
-const isBusy = (error: unknown): error is Error => error instanceof Error && error.name === DETECTORS_BUSY
+const isBusy = (error: unknown): error is Error => error instanceof Error && error.name === THREADS_BUSY
 
 /** The result of the work; rejects at once when the signal is aborted. */
 function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

@@ -2,9 +2,9 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { checkText } from '../../activities/guardrails/check.ts'
 import type { Detection } from '../../activities/guardrails/detectors.ts'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import { loadTeamChecks } from '../../activities/guardrails/team.ts'
 import { SEVERITIES, VIOLATION_TYPES } from '../../activities/guardrails/violations.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault } from '../../db/fault.ts'
 import {
   ACTIONS,
@@ -186,7 +186,7 @@ export function createGuardrailRoutes({ guardrails, store }: Pick<ApiDeps, 'guar
       try {
         return c.json(await checkText(guardrails, request))
       } catch (error) {
-        if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+        if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
         throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
       }
     },

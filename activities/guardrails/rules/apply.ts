@@ -9,7 +9,7 @@ const MAX_NAMED = 10
 
 /**
  * Applies a team's rules to a text. Those that came to an end report their violations, whatever became of the others, which
- * the error names. Rejects with DetectorsBusy (pool.ts).
+ * the error names. Rejects with DetectorsBusy (threads.ts).
  */
 export async function applyRules(deps: RuleDeps, request: RuleRequest): Promise<Checked> {
   const began = performance.now()

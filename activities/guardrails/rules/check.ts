@@ -12,7 +12,7 @@ const isOfThread = (kind: RuleKind): kind is ThreadKind => kind in FIELDS
 
 /**
  * What is wrong with a config that only shows when it is compiled, which is done in a thread; an empty list if nothing is.
- * Rejects with DetectorsBusy (pool.ts).
+ * Rejects with DetectorsBusy (threads.ts).
  */
 export async function checkRuleConfig(
   pool: DetectorPool,

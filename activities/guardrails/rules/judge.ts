@@ -38,7 +38,7 @@ const NO_TIME = 'there was no time left for it'
 
 /**
  * What each rule says of a text, in their order. Patterns and lists are looked for in a thread, code runs in evaluator
- * processes, models are asked, all side by side. Rejects with DetectorsBusy (pool.ts) when no thread was free in time.
+ * processes, models are asked, all side by side. Rejects with DetectorsBusy (threads.ts) when no thread was free in time.
  */
 export async function judgeByRules(deps: RuleDeps, request: RuleRequest): Promise<Judged[]> {
   const { rules } = request

@@ -18,7 +18,7 @@ const SAMPLES_AT_ONCE = { REGEX: 1, KEYWORD_LIST: 1, JAVASCRIPT: 1, LLM_PROMPT: 
 
 /**
  * Applies one rule to samples, each as a check would, and tells what it makes of them in their order; of code that fails
- * also how. Nothing is stored. Rejects with DetectorsBusy (pool.ts).
+ * also how. Nothing is stored. Rejects with DetectorsBusy (threads.ts).
  */
 export async function tryRule(
   deps: RuleDeps,
