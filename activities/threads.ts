@@ -69,7 +69,7 @@ type Work = {
 type Thread = {
   worker: Worker
   on: WorkerEvents<Work, string>
-  /** Of its start, then of its job. */
+  /** The timer of its start, then that of its job. */
   timer?: NodeJS.Timeout
   fail(why: string): void
 }

@@ -50,7 +50,7 @@ export type How = {
    * `later` throws, because another attempt will be made.
    */
   retry?: 'here' | 'later'
-  /** Of an attempt: calls to models stand in the usage of its execution. */
+  /** The meter of an attempt: calls to models then count for its execution. */
   meter?: UsageMeter
   /** Ends the checks and the calls to models. */
   signal?: AbortSignal

@@ -99,7 +99,7 @@ function move(violation: Violation, at: number): Violation {
   return { ...violation, details: { ...violation.details, start: start + at, end: end + at } }
 }
 
-/** Of violations that two pieces tell alike, the surer one. */
+/** Keeps the surer one of violations that two pieces tell alike. */
 function dropRepeated(violations: Violation[]): Violation[] {
   const kept = new Map<string, Violation>()
   for (const violation of violations) {
@@ -112,7 +112,7 @@ function dropRepeated(violations: Violation[]): Violation[] {
   return [...kept.values()]
 }
 
-/** Of personal data that overlaps, the longest: the end of a piece may cut what is whole in another one. */
+/** Keeps the longest of personal data that overlaps: the end of a piece may cut what is whole in another one. */
 function keepPersonal(violations: Violation[]): Violation[] {
   const findings = violations
     .filter(({ type }) => type === 'PII_REDACTION')

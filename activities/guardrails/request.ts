@@ -19,7 +19,7 @@ export type Guardrails = {
   onError: 'open' | 'closed'
 }
 
-/** What is to be checked, for whom. What is left out is not checked. */
+/** A text and its checks, for a team. Checks that are left out are not made. */
 export type CheckRequest = TeamChecks & {
   team: string
   /** Whose turn it is within the team. */
@@ -28,7 +28,7 @@ export type CheckRequest = TeamChecks & {
   detection: Detection
   /** What the text must fit, as JSON. */
   schema?: Record<string, unknown> | undefined
-  /** Of an attempt: its model calls then stand in the usage of the execution. */
+  /** The meter of an attempt: its model calls then count for the execution. */
   meter?: UsageMeter | undefined
   /** Ends the calls to models. */
   signal?: AbortSignal | undefined

@@ -15,7 +15,7 @@ export const VIOLATION_TYPES = [
 export type ViolationType = (typeof VIOLATION_TYPES)[number]
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export type Severity = (typeof SEVERITIES)[number]
-/** What is done about a violation. Personal data is REDACTED; only BLOCKED keeps a text from passing. */
+/** The consequence of a violation. Personal data is REDACTED; only BLOCKED keeps a text from passing. */
 export type ViolationAction = (typeof ACTIONS)[number] | 'REDACTED'
 
 /** A violation as the API tells it. `details.start` and `.end` are UTF-16 units of the text that was checked. */

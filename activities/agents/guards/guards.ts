@@ -14,7 +14,7 @@ import {
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 
-/** What is checked, by the names that a config has. */
+/** The places that are checked, by their names in a config. */
 export type GuardedPlace = 'input' | 'toolResults' | 'output'
 
 /** What records keep of a check: never any part of the text. */
@@ -26,7 +26,7 @@ export type GuardNote = {
   failed?: ViolationType[]
 }
 
-/** What was checked: with markers in it for what is redacted, or nothing of it if it was blocked. */
+/** A value that was checked, with markers for its redacted parts; nothing of it if it was blocked. */
 export type Guarded = { note: GuardNote } & ({ passed: true; value: unknown } | { passed: false })
 
 /** Makes the checks of one place of a config; `json` must fit the schema, if that is not the text. */
@@ -122,7 +122,7 @@ export function noteGuard(context: NodeContext, checked: GuardedPlace, result: G
   return note
 }
 
-/** What was found, and what could not be checked; '' if there is nothing to say. */
+/** Tells the findings and the checks that could not be made; '' if there is nothing to say. */
 export function describeGuard({ violations, failed = [] }: GuardNote): string {
   const found = violations.map(
     ({ type, action, count }) => `${type} ${action}${count > 1 ? ` (${count})` : ''}`,

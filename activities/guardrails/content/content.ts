@@ -24,7 +24,7 @@ export function findContent(views: TextView[], categories: ReadonlySet<ContentCa
     .sort((a, b) => a.start - b.start || a.end - b.end || (a.kind < b.kind ? -1 : 1))
 }
 
-/** What is found in a stretch of tokens, before its place in the original text is known. */
+/** A finding in a stretch of tokens, before its place in the original text is known. */
 type Stretch = Sentence & { kind: ContentCategory; confidence: number; minors: boolean }
 
 function findInView(view: TextView, categories: ContentCategory[]): ContentFinding[] {

@@ -1,7 +1,7 @@
 import LEXICON from './lexicon.json' with { type: 'json' }
 
 /**
- * The words of lexicon.json, by concept. Each concept has lines of terms, which are separated by commas; `~` stands for
+ * The words of lexicon.json, by concept. Each concept has lines of terms, which are separated by commas; `~` means
  * a word's endings. The weights of `weights.json` are in the order of the concepts: after a new one, fit them again.
  */
 const TERMS = {

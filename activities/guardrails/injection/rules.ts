@@ -9,8 +9,8 @@ const directly = (count: number) =>
   `(?:[\\s,:*_"'-]{1,4}(?!how|where|when|why|if|whether|reset|chang|recover|forg|lost|stor|creat|choos|set|enter|type|protect|generat|rotat|manag)[^\\s.!?;]{1,24}){0,${count}}?[\\s,:*_"'-]{1,4}`
 
 /**
- * A pattern of rules.json as the source of a RegExp; a list is its alternatives. `{{name}}` stands for one of `parts`,
- * `{{gap n}}` and `{{directly n}}` for at most n words between two parts.
+ * A pattern of rules.json as the source of a RegExp; a list is its alternatives. `{{name}}` is replaced by one of `parts`,
+ * `{{gap n}}` and `{{directly n}}` by at most n words between two parts.
  */
 type Pattern = string | string[]
 

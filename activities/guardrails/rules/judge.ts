@@ -13,7 +13,7 @@ export type RuleDeps = {
   pool: DetectorPool
   evaluator?: Evaluator | undefined
   askModel?: AskModel | undefined
-  /** How long a rule may wait for a thread or a process, if whoever asks will ask again: then it rejects. */
+  /** How long a rule may wait for a thread or a process, if its caller will ask again: then it rejects. */
   patienceMs?: number | undefined
 }
 
@@ -21,15 +21,15 @@ export type RuleDeps = {
 export type RuleRequest = Asker & {
   text: string
   rules: StoredRule[]
-  /** Of an attempt: its model calls then stand in the usage of the execution. */
+  /** The meter of an attempt: its model calls then count for the execution. */
   meter?: UsageMeter | undefined
   /** Ends the calls to models. */
   signal?: AbortSignal | undefined
 }
 
-/** So much processor time the rules of a kind that works in threads have together, and so much all code. */
+/** The processor time of all rules that work in threads, and of all code. */
 const RULES_MS = 2_000
-/** So long, by the clock, a model may be waited for, for all rules that ask one. */
+/** How long all rules that ask a model may wait for it, by the clock. */
 const MODEL_MS = 10_000
 const CODES_AT_ONCE = 2
 const QUESTIONS_AT_ONCE = 4

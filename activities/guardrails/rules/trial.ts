@@ -12,7 +12,7 @@ export type RuleTrial = {
   error?: string
 }
 
-/** So long a trial may take by the clock: samples that it does not come to have an error. */
+/** How long a trial may take by the clock: samples that it does not come to have an error. */
 const TRIAL_MS = 30_000
 const SAMPLES_AT_ONCE = { REGEX: 1, KEYWORD_LIST: 1, JAVASCRIPT: 1, LLM_PROMPT: 4 }
 

@@ -38,7 +38,7 @@ export type NodeContext = {
   /** Only attempts have it: they may send what the execution that is retried has sent, under the same key. */
   sending?: Sending
   http: HttpClient
-  /** Only attempts have them: whoever opens a secret works in an activity of its own. */
+  /** Only attempts have them: a secret is opened in an activity of its own. */
   credentials?: Credentials
   /** Only attempts have them. */
   files?: Files
