@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import { isComparable } from '../../activities/guardrails/semantic/embedder.ts'
 import { embedExemplar } from '../../activities/guardrails/semantic/similar.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault } from '../../db/fault.ts'
 import {
   createExemplar,
@@ -76,7 +76,7 @@ function createEmbed(guardrails: ApiDeps['guardrails']): Embed {
     try {
       return await embedExemplar(pool, teamId, given)
     } catch (error) {
-      if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+      if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
       throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
     }
   }

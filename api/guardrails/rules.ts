@@ -1,9 +1,9 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import type { Guardrails } from '../../activities/guardrails/checks.ts'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
+import type { Guardrails } from '../../activities/guardrails/request.ts'
 import { checkRuleConfig } from '../../activities/guardrails/rules/check.ts'
 import { tryRule } from '../../activities/guardrails/rules/trial.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault, invalid, missing } from '../../db/fault.ts'
 import {
   createRule,
@@ -263,7 +263,7 @@ async function whileFree<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+    if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
     throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
   }
 }

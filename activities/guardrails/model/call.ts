@@ -32,7 +32,7 @@ export type GuardrailCall = {
   purpose: string
   /** The most tokens that it can take. */
   tokens: { input: number; output: number }
-  /** Of an attempt that asks: the call then stands in the usage of its execution. */
+  /** Of an attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
   signal?: AbortSignal | undefined
 }
@@ -177,7 +177,7 @@ function openMeter(
   })
 }
 
-/** Of a call that was sent, and of which nobody knows the cost, what was reserved counts. */
+/** If the cost of a call that was sent is unknown, the reserved amount counts. */
 function watchCost(meter: UsageMeter, spent: { cost: number }, most: number): UsageMeter {
   return {
     ...meter,

@@ -26,7 +26,7 @@ export type StoredExemplars = {
 export const EXEMPLARS_FILE = new URL('./exemplars.json', import.meta.url)
 /** The least similarity to an exemplar of the team that is told. */
 export const OWN_SIMILARITY = 0.72
-/** What is less similar to its nearest exemplar cannot be said to mean the same. */
+/** A text that is less similar to its nearest exemplar cannot be said to mean the same. */
 export const LEAST_SIMILARITY = 0.5
 
 type Nearest = { similarity: number; row: number }

@@ -1,6 +1,6 @@
 import { CONCEPTS, type Concept, readLexicon } from './lexicon.ts'
 
-/** Whose words people write with stars in place of letters. */
+/** The concepts whose words people write with stars in place of letters. */
 const CENSORED: ReadonlySet<Concept> = new Set([
   'slur',
   'insult',
@@ -19,7 +19,7 @@ const LONGEST = 20
 let censored: Map<string, string[]> | undefined
 
 /**
- * The word of the lexicon that a word stands for if it is written with stars (`f*ck`, `b***h`) or with letters drawn
+ * The word of the lexicon that a word means if it is written with stars (`f*ck`, `b***h`) or with letters drawn
  * out (`killlll`); any other word as it is.
  */
 export function spellOut(word: string): string {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type CheckRequest, type Guardrails, runChecks } from '../../../activities/guardrails/checks.ts'
+import { checkText } from '../../../activities/guardrails/check.ts'
+import type { CheckRequest, Guardrails } from '../../../activities/guardrails/request.ts'
 import type { DetectionResult } from '../../../activities/guardrails/thread.ts'
 
 const found = (kind: string, start: number, end: number, confidence = 0.9) => ({
@@ -38,7 +39,7 @@ test('violations of all checks are sorted by where they are', async () => {
     },
     { type: 'PII_REDACTION', ms: 0.4, findings: [found('email', 0, 15)] },
   ]
-  const { violations, passed, checks } = await runChecks(say(results), request)
+  const { violations, passed, checks } = await checkText(say(results), request)
   expect(violations.map(({ type, details }) => [type, details.start])).toEqual([
     ['PROMPT_INJECTION', 0],
     ['PII_REDACTION', 0],
@@ -53,7 +54,7 @@ test('violations of all checks are sorted by where they are', async () => {
 
 test('of personal data that overlaps one finding is kept, and redacted once', async () => {
   const findings = [found('phone', 4, 15), found('email', 0, 15)]
-  const { redactedContent, violations } = await runChecks(
+  const { redactedContent, violations } = await checkText(
     say([{ type: 'PII_REDACTION', ms: 0, findings }]),
     request,
   )
@@ -68,7 +69,7 @@ test.each(['open', 'closed'] as const)(
       { type: 'PII_REDACTION', ms: 0, error: 'It took too long' },
       { type: 'PROMPT_INJECTION', ms: 0, findings: [] },
     ]
-    const body = await runChecks(say(results, onError), request)
+    const body = await checkText(say(results, onError), request)
     expect(body.passed).toBe(onError === 'open')
     expect(body.redactedContent).toBeUndefined()
     expect(body.checks[0]).toMatchObject({
@@ -77,7 +78,7 @@ test.each(['open', 'closed'] as const)(
       violationsFound: 0,
     })
     expect(body.checks[1]!.passed).toBe(true)
-    const blocked = await runChecks(
+    const blocked = await checkText(
       say([{ type: 'CONTENT_FILTER', ms: 0, findings: [found('hate', 0, 3)] }], onError),
       request,
     )
@@ -86,7 +87,7 @@ test.each(['open', 'closed'] as const)(
 )
 
 test('whoever asked waits no longer than a process without schemas takes to say so', async () => {
-  const body = await runChecks(say([]), { ...request, detection: {}, schema: { type: 'string' } })
+  const body = await checkText(say([]), { ...request, detection: {}, schema: { type: 'string' } })
   expect(body).toMatchObject({
     passed: false,
     checks: [{ type: 'SCHEMA_VALIDATION', error: expect.any(String) }],

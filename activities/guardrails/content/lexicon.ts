@@ -1,24 +1,22 @@
-import { CONTEXT_TERMS } from './around.ts'
-import { FOREIGN_TERMS } from './foreign.ts'
-import { HARASSMENT_TERMS } from './harassment.ts'
-import { HATE_TERMS } from './hate.ts'
-import { SELF_HARM_TERMS } from './selfharm.ts'
-import { SEXUAL_TERMS } from './sexual.ts'
-import { VIOLENCE_TERMS } from './violence.ts'
+import LEXICON from './lexicon.json' with { type: 'json' }
 
+/**
+ * The words of lexicon.json, by concept. Each concept has lines of terms, which are separated by commas; `~` means
+ * a word's endings. The weights of `weights.json` are in the order of the concepts: after a new one, fit them again.
+ */
 const TERMS = {
-  ...HATE_TERMS,
-  ...HARASSMENT_TERMS,
-  ...VIOLENCE_TERMS,
-  ...SELF_HARM_TERMS,
-  ...SEXUAL_TERMS,
-  ...CONTEXT_TERMS,
+  ...LEXICON.hate,
+  ...LEXICON.harassment,
+  ...LEXICON.violence,
+  ...LEXICON.self_harm,
+  ...LEXICON.sexual,
+  ...LEXICON.context,
 }
 
-/** What a word or phrase of the lexicon speaks of. */
+/** The subject of a word or phrase of the lexicon. */
 export type Concept = keyof typeof TERMS
 
-const foreignTerms: Partial<Record<Concept, string>> = FOREIGN_TERMS
+const foreignTerms: Partial<Record<Concept, string[]>> = LEXICON.foreign
 
 export const CONCEPTS = Object.keys(TERMS) as Concept[]
 
@@ -43,8 +41,8 @@ function buildLexicon(): Lexicon {
   const concepts = new Map<string, number[]>()
   const firstWords = new Map<string, number>()
   for (const [index, concept] of CONCEPTS.entries()) {
-    const foreign = foreignTerms[concept]
-    for (const term of `${TERMS[concept]}${foreign ? `, ${foreign}` : ''}`.split(',')) {
+    const lines = [...TERMS[concept], ...(foreignTerms[concept] ?? [])]
+    for (const term of lines.join(',').split(',')) {
       for (const form of listForms(term.trim().replace(/[\s-]+/g, ' '))) {
         const known = concepts.get(form)
         if (!known) concepts.set(form, [index])

@@ -1,70 +1,28 @@
 import { type Finding, replaceSpans, resolveOverlaps } from '../../db/detection/spans.ts'
-import type { StoredRule } from '../../db/guardrails/enabled.ts'
-import type { ModelCheck } from '../../db/guardrails/settings.ts'
 import { NAMED_PII_TYPES } from '../../workflows/guardrails/names.ts'
-import type { Evaluator } from '../expressions/evaluator.ts'
-import type { UsageMeter } from '../models/meter.ts'
-import type { Detection, DetectorName } from './detectors.ts'
-import type { AskModel } from './model/ask.ts'
+import type { DetectorName } from './detectors.ts'
 import { askTeamModel, mergeChecked } from './model/checks.ts'
-import type { DetectorPool } from './pool.ts'
+import type { CheckRequest, Guardrails } from './request.ts'
 import { applyRules } from './rules/apply.ts'
 import { checkTextAgainst } from './schema.ts'
-import { compareMeaning, type SemanticPool, type SemanticRequest } from './semantic/similar.ts'
+import { compareMeaning } from './semantic/similar.ts'
 import {
   type CheckEntry,
   type Checked,
   describeFinding,
   type GuardrailResult,
   sortViolations,
-  type ViolationAction,
   writeMarker,
 } from './violations.ts'
 
-/** What checks need. `onError`: whether a text passes when a check that was asked for could not be made. */
-export type Guardrails = {
-  pool: DetectorPool
-  /** Compares meanings. Without it that check fails. */
-  semantic?: SemanticPool | undefined
-  evaluator?: Evaluator | undefined
-  /** Asks the teams' models. Without it, the checks for which a team wants that fail. */
-  askModel?: AskModel | undefined
-  onError: 'open' | 'closed'
-  /**
-   * How long a check may wait for a thread or a process, if whoever asks will ask again: then that none was free is no
-   * error of a check, but rejects.
-   */
-  patienceMs?: number | undefined
-}
-
-/** What is to be checked, for whom. What is left out is not checked. */
-export type CheckRequest = {
-  team: string
-  /** Whose turn it is within the team. */
-  workflow: string
-  text: string
-  detection: Detection
-  /** What the text must fit, as JSON. */
-  schema?: Record<string, unknown> | undefined
-  /** The team's rules that are applied (team.ts). */
-  rules?: StoredRule[] | undefined
-  /** What the text's meaning is compared with. */
-  semantic?: SemanticRequest | undefined
-  /** For which of the checks the team's model is asked, beside the detectors. */
-  model?: readonly ModelCheck[] | undefined
-  /** Of an attempt: its model calls then stand in the usage of the execution. */
-  meter?: UsageMeter | undefined
-  /** Ends the calls to models. */
-  signal?: AbortSignal | undefined
-  onViolation: Exclude<ViolationAction, 'REDACTED'>
-}
-
 /**
- * Checks a text. Nothing is stored, and nothing of the text is told to anybody but in `redactedContent`. The same text
- * gives the same violations. Throws a Fault: INVALID for a schema that cannot be used, and rejects with DetectorsBusy
- * (pool.ts) when no thread was free in time.
+ * `patienceMs`: how long a check may wait for a thread or a process, if its caller will ask again. Then it rejects if none
+ * was free; otherwise that is an error of the check.
  */
-export async function runChecks(deps: Guardrails, request: CheckRequest): Promise<GuardrailResult> {
+export type PieceDeps = Guardrails & { patienceMs?: number | undefined }
+
+/** Makes all checks of one piece of text, side by side. Throws as `checkText` does (check.ts). */
+export async function checkPiece(deps: PieceDeps, request: CheckRequest): Promise<GuardrailResult> {
   const { text, detection, schema, semantic, onViolation } = request
   const asker = { team: request.team, workflow: request.workflow }
   const wantsDetectors = Object.keys(detection).length > 0
@@ -95,7 +53,7 @@ export async function runChecks(deps: Guardrails, request: CheckRequest): Promis
   }
 }
 
-/** Of personal data only one finding a place; other detectors decide for themselves. */
+/** One finding of personal data a place; other detectors decide for themselves. */
 function keepFindings(type: DetectorName, findings: Finding[]): Finding[] {
   return type === 'PII_REDACTION' ? resolveOverlaps(findings, NAMED_PII_TYPES) : findings
 }
