@@ -3,9 +3,10 @@ import { Link } from 'wouter'
 import { type ExecutionItem, useExecutions } from '../data/executions.ts'
 import { go, readPage, useQueryState } from '../kit/address.ts'
 import { LinkButton } from '../kit/button.tsx'
+import { ChooseAll, ChooseOne } from '../kit/choose.tsx'
 import { Field } from '../kit/field.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Checkbox, DateInput, Select, TextInput } from '../kit/input.tsx'
+import { DateInput, Select, TextInput } from '../kit/input.tsx'
 import { Pager } from '../kit/pager.tsx'
 import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded, Rows } from '../kit/states.tsx'
@@ -173,21 +174,10 @@ type TableProps = {
 
 /** The rows of a list of executions. */
 export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: TableProps) {
-  const all = rows.map(({ id }) => id)
-  const toggle = (id: string, on: boolean) =>
-    onChoose?.(new Set(on ? [...chosen, id] : [...chosen].filter((one) => one !== id)))
+  const choice = onChoose && { chosen, onChoose }
   return (
     <>
-      {onChoose && rows.length > 1 && (
-        <div className="choose-all">
-          <Checkbox
-            checked={all.every((id) => chosen.has(id))}
-            onChange={(on) => onChoose(new Set(on ? all : []))}
-          >
-            Choose all {rows.length} on this page
-          </Checkbox>
-        </div>
-      )}
+      {choice && <ChooseAll ids={rows.map(({ id }) => id)} {...choice} />}
       <Table
         label="Executions"
         rows={rows}
@@ -198,11 +188,7 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
             heading: 'Status',
             cell: ({ id, status }) => (
               <div className="pick">
-                {onChoose && (
-                  <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
-                    <span className="hidden">Choose {id.slice(-12)}</span>
-                  </Checkbox>
-                )}
+                {choice && <ChooseOne id={id} name={id.slice(-12)} {...choice} />}
                 <StatusBadge status={status} />
               </div>
             ),

@@ -20,6 +20,7 @@ import { Pager } from '../kit/pager.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
 import { Age } from '../kit/time.tsx'
+import { useTrial } from '../kit/trial.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 
 /** Texts of the team whose meaning checks look for. */
@@ -142,31 +143,18 @@ type Tried = Awaited<ReturnType<typeof checkText>>
 /** What the exemplars, and those that come with the service, find in a text. */
 function Trial({ teamId }: { teamId: string }) {
   const [text, setText] = useState('')
-  const [tried, setTried] = useState<Tried | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const run = async () => {
-    setBusy(true)
-    setError(null)
-    setTried(null)
-    try {
-      setTried(await checkText(teamId, { text, detectSemanticManipulation: true }))
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { busy, result, error, run } = useTrial<Tried>()
+  const compare = () => checkText(teamId, { text, detectSemanticManipulation: true })
   return (
     <section className="panel stack" aria-label="Try it out">
       <Field label="Try a text out" help="Nothing is stored. The first check takes a few seconds.">
         <TextArea value={text} onChange={setText} rows={2} />
       </Field>
       <div className="row">
-        <Button busy={busy} disabled={text.trim() === ''} onClick={() => void run()}>
+        <Button busy={busy} disabled={text.trim() === ''} onClick={() => run(compare)}>
           Compare
         </Button>
-        <span role="status">{tried && <Outcome {...tried} />}</span>
+        <span role="status">{result && <Outcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </section>

@@ -1,8 +1,9 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { problemsOf } from '../data/refusal.ts'
 import { Button } from './button.tsx'
 import './overlays.css'
+import { useSend } from './send.ts'
 import { Refused } from './states.tsx'
 
 type DialogProps = {
@@ -51,33 +52,24 @@ export function FormDialog({
   fields,
   ...props
 }: FormDialogProps) {
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
+  const {
+    error,
+    busy,
+    clear,
+    onSubmit: send,
+  } = useSend(async () => {
+    await onSubmit()
+    close()
+  })
   const close = () => {
-    setError(null)
+    clear()
     props.onClose()
-  }
-  const send = async (event: FormEvent) => {
-    event.preventDefault()
-    // Portals pass events on to what is around them in React: a form around this one must not be sent too.
-    event.stopPropagation()
-    if (busy) return
-    setBusy(true)
-    setError(null)
-    try {
-      await onSubmit()
-      close()
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
   }
   const inField =
     problemsOf(error).length > 0 && problemsOf(error).every(({ path }) => fields?.includes(path))
   return (
     <Dialog {...props} onClose={close}>
-      <form onSubmit={(event) => void send(event)}>
+      <form onSubmit={send}>
         {typeof children === 'function' ? children(error) : children}
         {!inField && <Refused error={error} {...(fields ? { except: fields } : {})} />}
         <div className="actions">

@@ -8,18 +8,18 @@ import {
   updateChannel,
   useChannels,
 } from '../data/channels.ts'
+import { tellError } from '../data/refusal.ts'
 import { Button } from '../kit/button.tsx'
 import { useConfirm } from '../kit/confirm.tsx'
 import { Managed } from '../kit/managed.tsx'
 import type { MenuItem } from '../kit/menu.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
+import { useTrial } from '../kit/trial.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ChannelDialog, SecretDialog } from './channel.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { MissingYes } from './missingyes.tsx'
-
-type Tested = { status: 'SUCCESS' | 'FAILED'; message: string } | 'busy'
 
 /** Where alerts are told: mail, Slack, webhooks; and what was sent. */
 export function ChannelsView() {
@@ -29,17 +29,7 @@ export function ChannelsView() {
   const found = useChannels(teamId)
   const [edited, setEdited] = useState<Channel | 'new' | null>(null)
   const [secret, setSecret] = useState<string | null>(null)
-  const [tested, setTested] = useState<Record<string, Tested>>({})
 
-  const test = async (channel: Channel) => {
-    const note = (came: Tested) => setTested((before) => ({ ...before, [channel.id]: came }))
-    note('busy')
-    try {
-      note(await testChannel(channel))
-    } catch (error) {
-      note({ status: 'FAILED', message: error instanceof Error ? error.message : String(error) })
-    }
-  }
   const rotate = (channel: Channel) =>
     confirm({
       title: `Give ${channel.name} another secret?`,
@@ -90,21 +80,7 @@ export function ChannelsView() {
               { heading: 'Type', cell: ({ type }) => TYPES[type] },
               mayChange && {
                 heading: 'Test',
-                cell: (channel) => (
-                  <>
-                    <Button
-                      small
-                      aria-label={`Test ${channel.name}`}
-                      busy={tested[channel.id] === 'busy'}
-                      onClick={() => void test(channel)}
-                    >
-                      Test
-                    </Button>
-                    <div role="status">
-                      <Outcome tested={tested[channel.id]} />
-                    </div>
-                  </>
-                ),
+                cell: (channel) => <Test channel={channel} />,
               },
             ]}
             onOff={{
@@ -133,13 +109,32 @@ export function ChannelsView() {
   )
 }
 
-function Outcome({ tested }: { tested: Tested | undefined }) {
-  if (tested === undefined || tested === 'busy') return null
-  const fine = tested.status === 'SUCCESS'
+/** Sends a test, and says whether it was taken. */
+function Test({ channel }: { channel: Channel }) {
+  const { busy, result, error, run } = useTrial<Awaited<ReturnType<typeof testChannel>>>()
+  return (
+    <>
+      <Button
+        small
+        aria-label={`Test ${channel.name}`}
+        busy={busy}
+        onClick={() => run(() => testChannel(channel))}
+      >
+        Test
+      </Button>
+      <div role="status">
+        {result && <Outcome fine={result.status === 'SUCCESS'} message={result.message} />}
+        {error != null && <Outcome fine={false} message={tellError(error)} />}
+      </div>
+    </>
+  )
+}
+
+function Outcome({ fine, message }: { fine: boolean; message: string }) {
   return (
     <>
       <Pill tone={fine ? 'good' : 'bad'}>{fine ? 'Taken' : 'Not taken'}</Pill>{' '}
-      <span className="quiet said">{tested.message}</span>
+      <span className="quiet said">{message}</span>
     </>
   )
 }

@@ -29,39 +29,20 @@ import './workflows.css'
 export function WorkflowPage() {
   const { id = '' } = useParams()
   const found = useWorkflow(id)
-  return <Loaded query={found}>{(workflow) => <Shown key={workflow.id} workflow={workflow} />}</Loaded>
+  return <Loaded query={found}>{(workflow) => <OneWorkflow key={workflow.id} workflow={workflow} />}</Loaded>
 }
 
-function Shown({ workflow }: { workflow: Workflow }) {
-  const { id, name, teamId, description, nodes, settings, version } = workflow
+type Shown = 'execute' | 'settings'
+
+function OneWorkflow({ workflow }: { workflow: Workflow }) {
+  const { id, name, teamId, description, nodes } = workflow
   const may = useRole(teamId)
-  const [dialog, setDialog] = useState<'execute' | 'settings' | null>(null)
+  const [dialog, setDialog] = useState<Shown | null>(null)
   const [refused, setRefused] = useState<unknown>(null)
   const remove = useRemoval(workflow)
   const close = () => setDialog(null)
   const [builds, operates] = [may('BUILDER'), may('OPERATOR')]
-  useCommands(
-    useMemo((): Command[] => {
-      const at = `/workflows/${id}`
-      return [
-        ...(operates
-          ? [{ id: 'execute', label: 'Execute it', icon: 'play' as const, run: () => setDialog('execute') }]
-          : []),
-        ...(builds
-          ? [
-              { id: 'edit', label: 'Edit it', icon: 'edit' as const, run: () => go(`${at}/edit`) },
-              {
-                id: 'settings',
-                label: 'Its settings',
-                icon: 'settings' as const,
-                run: () => setDialog('settings'),
-              },
-            ]
-          : []),
-        { id: 'versions', label: 'Its versions', icon: 'redo', run: () => go(`${at}/versions`) },
-      ]
-    }, [id, builds, operates]),
-  )
+  usePageCommands(id, { builds, operates }, setDialog)
   const scheduled = nodes.some((node) => node.type === 'SCHEDULE_TRIGGER' && !node.disabled)
   return (
     <>
@@ -104,29 +85,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
         )}
       </PageHeader>
       <Refused error={refused} />
-      <Facts
-        facts={[
-          [
-            'Version',
-            <Link
-              key="v"
-              className="linked"
-              href={`/workflows/${id}/versions`}
-            >{`${version}, see all`}</Link>,
-          ],
-          ['Nodes', nodes.length],
-          ['Time limit', settings.timeoutMs === null ? 'none' : formatDuration(settings.timeoutMs)],
-          [
-            'At once',
-            settings.concurrency
-              ? `${settings.concurrency.limit}, else ${settings.concurrency.policy}`
-              : false,
-          ],
-          ['Time zone', settings.timezone],
-          ['Created', <Age key="c" at={workflow.createdAt} />],
-          ['Changed', <Age key="u" at={workflow.updatedAt} />],
-        ]}
-      />
+      <WorkflowFacts workflow={workflow} />
       <Drawn workflow={workflow} edit={builds ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
@@ -147,6 +106,57 @@ function Shown({ workflow }: { workflow: Workflow }) {
       )}
       {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>
+  )
+}
+
+type Rights = { builds: boolean; operates: boolean }
+
+/** What the command palette offers on this page. */
+function usePageCommands(id: string, { builds, operates }: Rights, show: (dialog: Shown) => void) {
+  useCommands(
+    useMemo((): Command[] => {
+      const at = `/workflows/${id}`
+      return [
+        ...(operates
+          ? [{ id: 'execute', label: 'Execute it', icon: 'play' as const, run: () => show('execute') }]
+          : []),
+        ...(builds
+          ? [
+              { id: 'edit', label: 'Edit it', icon: 'edit' as const, run: () => go(`${at}/edit`) },
+              {
+                id: 'settings',
+                label: 'Its settings',
+                icon: 'settings' as const,
+                run: () => show('settings'),
+              },
+            ]
+          : []),
+        { id: 'versions', label: 'Its versions', icon: 'redo', run: () => go(`${at}/versions`) },
+      ]
+    }, [id, builds, operates, show]),
+  )
+}
+
+function WorkflowFacts({ workflow }: { workflow: Workflow }) {
+  const { id, nodes, settings, version } = workflow
+  return (
+    <Facts
+      facts={[
+        [
+          'Version',
+          <Link key="v" className="linked" href={`/workflows/${id}/versions`}>{`${version}, see all`}</Link>,
+        ],
+        ['Nodes', nodes.length],
+        ['Time limit', settings.timeoutMs === null ? 'none' : formatDuration(settings.timeoutMs)],
+        [
+          'At once',
+          settings.concurrency ? `${settings.concurrency.limit}, else ${settings.concurrency.policy}` : false,
+        ],
+        ['Time zone', settings.timezone],
+        ['Created', <Age key="c" at={workflow.createdAt} />],
+        ['Changed', <Age key="u" at={workflow.updatedAt} />],
+      ]}
+    />
   )
 }
 
