@@ -8,8 +8,8 @@ import './base.css'
 import { queries } from './data/client.ts'
 import { readNonce } from './data/nonce.ts'
 import { useHash } from './kit/address.ts'
-import { ConfirmProvider } from './kit/confirm.tsx'
 import { Notices } from './kit/notices.tsx'
+import { ConfirmProvider } from './kit/overlays/confirm.tsx'
 import { Session } from './shell/session.tsx'
 
 createRoot(document.getElementById('app')!).render(

@@ -1,5 +1,16 @@
 import { type FormEvent, type KeyboardEvent, useCallback, useEffect, useRef, useState } from 'react'
 import { useParams } from 'wouter'
+import { isRefused, Refusal } from '../data/refusal.ts'
+import { ExecutionLink } from '../executions/list.tsx'
+import { go } from '../kit/address.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextArea } from '../kit/controls/input.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { notifyError } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { Age } from '../kit/time.tsx'
 import {
   type Chat,
   deleteChat,
@@ -11,18 +22,7 @@ import {
   stopReply,
   useChat,
   writeMessage,
-} from '../data/chats.ts'
-import { isRefused, Refusal } from '../data/refusal.ts'
-import { ExecutionLink } from '../executions/list.tsx'
-import { go } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
-import { PageHeader } from '../kit/header.tsx'
-import { TextArea } from '../kit/input.tsx'
-import { notifyError } from '../kit/notices.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { Age } from '../kit/time.tsx'
+} from './data.ts'
 import './chat.css'
 import { Steps } from './steps.tsx'
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react'
-import type { RecordState } from '../data/records.ts'
+import type { RecordState } from './records.ts'
 import type { Row } from './rows.ts'
 
 const VIEWS = ['graph', 'timeline', 'steps']

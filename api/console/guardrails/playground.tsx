@@ -1,13 +1,13 @@
 import { type FormEvent, useState } from 'react'
-import { type Checked, checkText } from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select, TextArea } from '../kit/input.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea } from '../kit/controls/input.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { type Checked, checkText } from './data.ts'
 import { Found } from './found.tsx'
 
 const CHECKS = {

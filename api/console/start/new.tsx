@@ -1,4 +1,4 @@
-import { LinkButton } from '../kit/button.tsx'
+import { LinkButton } from '../kit/controls/button.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { Empty } from '../kit/states.tsx'
 import { useRole } from '../shell/role.tsx'

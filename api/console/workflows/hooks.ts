@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { addressOf } from '../data/client.ts'
-import { listExecutions, readExecution } from '../data/executions.ts'
-import type { Workflow } from '../data/workflows.ts'
+import { listExecutions, readExecution } from '../executions/data.ts'
+import type { Workflow } from './data.ts'
 
 type Node = Workflow['nodes'][number]
 

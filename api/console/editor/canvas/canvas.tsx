@@ -12,7 +12,7 @@ import {
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import './canvas.css'
-import '../../workflows/notes.css'
+import '../../graph/notes.css'
 import {
   type DragEvent,
   type ReactNode,

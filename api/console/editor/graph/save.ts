@@ -1,6 +1,6 @@
-import { createWorkflow, type EditedWorkflow, type SentWorkflow, saveWorkflow } from '../../data/editing.ts'
 import { problemsOf } from '../../data/refusal.ts'
-import type { Note } from '../../workflows/notes.ts'
+import type { Note } from '../../graph/notes.ts'
+import { createWorkflow, type EditedWorkflow, type SentWorkflow, saveWorkflow } from '../data.ts'
 import { readFaults } from './faults.ts'
 import type { NodeTypes } from './kinds.ts'
 import { type Draft, type EditorNode, placeNoted } from './model.ts'

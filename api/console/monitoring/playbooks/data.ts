@@ -1,0 +1,61 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, FRESH_MS, keepRows, queries, read } from '../../data/client.ts'
+
+const playbooks = api.api.monitoring.teams[':teamId'].playbooks
+const one = playbooks[':id']
+
+export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
+export const STEP_TYPES = ['NOTIFY', 'START_WORKFLOW', 'DEACTIVATE_WORKFLOW'] as const
+
+async function listPlaybooks(teamId: string) {
+  return read(playbooks.$get({ param: { teamId } }))
+}
+
+export type Playbook = Awaited<ReturnType<typeof listPlaybooks>>[number]
+/** A step while it is written: what its type needs may not be chosen yet. */
+export type Step = {
+  type: (typeof STEP_TYPES)[number]
+  channelId?: string
+  workflowId?: string
+  input?: unknown
+}
+
+export function usePlaybooks(teamId: string) {
+  return useQuery({
+    queryKey: ['playbooks', teamId],
+    queryFn: () => listPlaybooks(teamId),
+    enabled: teamId !== '',
+  })
+}
+
+export type NewPlaybook = Parameters<typeof playbooks.$post>[0]['json']
+
+export async function createPlaybook(teamId: string, json: NewPlaybook) {
+  return refresh(read(playbooks.$post({ param: { teamId }, json })))
+}
+
+type PlaybookPatch = Parameters<typeof one.$put>[0]['json']
+
+export async function updatePlaybook({ teamId, id }: Playbook, json: PlaybookPatch) {
+  return refresh(read(one.$put({ param: { teamId, id }, json })))
+}
+
+export async function deletePlaybook({ teamId, id }: Playbook) {
+  return refresh(read(one.$delete({ param: { teamId, id } })))
+}
+
+/** Its newest runs, with what came of each step. */
+export function usePlaybookRuns({ teamId, id }: Playbook) {
+  return useQuery({
+    queryKey: ['playbooks', teamId, 'runs', id],
+    queryFn: () => read(one.runs.$get({ param: { teamId, id }, query: { size: '20' } })),
+    refetchInterval: FRESH_MS,
+    ...keepRows,
+  })
+}
+
+async function refresh<T>(work: Promise<T>): Promise<T> {
+  const done = await work
+  await queries.invalidateQueries({ queryKey: ['playbooks'] })
+  return done
+}
