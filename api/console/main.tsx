@@ -1,5 +1,4 @@
 import { CSPProvider } from '@base-ui/react/csp-provider'
-import { Tooltip } from '@base-ui/react/tooltip'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
@@ -16,11 +15,9 @@ createRoot(document.getElementById('app')!).render(
   <CSPProvider nonce={readNonce()}>
     <QueryClientProvider client={queries}>
       <Router hook={useHash} searchHook={useHash.searchHook}>
-        <Tooltip.Provider delay={400}>
-          <ConfirmProvider>
-            <Session />
-          </ConfirmProvider>
-        </Tooltip.Provider>
+        <ConfirmProvider>
+          <Session />
+        </ConfirmProvider>
         <Notices />
       </Router>
     </QueryClientProvider>

@@ -1,20 +1,6 @@
 import { lazy, Suspense } from 'react'
 import { Skeleton } from '../states.tsx'
-
-export type Series = { name: string; values: (number | null)[]; tone?: 'good' | 'bad' | 'busy' | 'warn' }
-
-export type ChartProps = {
-  /** What the chart shows; its name for screen readers too. */
-  label: string
-  kind: 'line' | 'bars'
-  /** One label for each value of the series, such as instants. */
-  points: string[]
-  series: Series[]
-  /** How values, and points, are written. */
-  format?: (value: number) => string
-  formatPoint?: (point: string) => string
-  height?: number
-}
+import type { ChartProps } from './drawn.tsx'
 
 const Drawn = lazy(async () => ({ default: (await import('./drawn.tsx')).DrawnChart }))
 

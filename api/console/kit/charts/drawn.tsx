@@ -1,7 +1,21 @@
 import { type KeyboardEvent, type PointerEvent, useLayoutEffect, useRef, useState } from 'react'
-import type { ChartProps, Series } from './chart.tsx'
 import './charts.css'
 import { Table } from '../tables/table.tsx'
+
+export type Series = { name: string; values: (number | null)[]; tone?: 'good' | 'bad' | 'busy' | 'warn' }
+
+export type ChartProps = {
+  /** What the chart shows; its name for screen readers too. */
+  label: string
+  kind: 'line' | 'bars'
+  /** One label for each value of the series, such as instants. */
+  points: string[]
+  series: Series[]
+  /** How values, and points, are written. */
+  format?: (value: number) => string
+  formatPoint?: (point: string) => string
+  height?: number
+}
 
 const LEFT = 52
 const BOTTOM = 20

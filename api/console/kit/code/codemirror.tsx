@@ -15,8 +15,22 @@ import { EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import { readNonce } from '../../data/nonce.ts'
-import type { CodeProps } from './code.tsx'
 import './codemirror.css'
+
+export type CodeProps = {
+  value: string
+  onChange?: (value: string) => void
+  language?: 'json' | 'javascript' | 'text'
+  /** Names it where there is no Field around it. */
+  label?: string
+  readOnly?: boolean
+  /** Ctrl+Enter. */
+  onSubmit?: () => void
+  /** How high it grows before it scrolls, in lines. */
+  lines?: number
+  /** More of CodeMirror, such as completions: only in chunks that load it anyway. Keep the same array. */
+  extensions?: readonly unknown[]
+}
 
 const THEME = EditorView.theme({
   '&': { fontSize: '12.5px', color: 'var(--ink)' },
