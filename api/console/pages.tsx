@@ -33,7 +33,7 @@ function page<Name extends string>(
 // biome-ignore format: one line a page
 export const PAGES: readonly Page[] = [
   page('/', 'Home', () => import('./home/page.tsx'), 'HomePage', { group: 'Run', label: 'Home', icon: 'home', key: 'h' }),
-  page('/start', 'New workflow', () => import('./start/new.tsx'), 'NewWorkflowPage'),
+  page('/start', 'New workflow', () => import('./start/new.tsx'), 'StartPage'),
 
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),

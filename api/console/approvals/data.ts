@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, FRESH_MS, keepRows, queries, read } from '../data/client.ts'
+import { api, FRESH_MS, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead } = resource('approvals')
 
 export const APPROVAL_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'EXPIRED', 'ABANDONED'] as const
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
@@ -14,10 +16,7 @@ export async function listApprovals(teamId: string, { page = 0, size = 20, ...re
 export type Approval = Awaited<ReturnType<typeof listApprovals>>['content'][number]
 
 export function useApprovals(teamId: string, filters: Filters) {
-  return useQuery({
-    queryKey: ['approvals', teamId, filters],
-    queryFn: () => listApprovals(teamId, filters),
-    enabled: teamId !== '',
+  return useRead([teamId, filters], () => listApprovals(teamId, filters), {
     refetchInterval: FRESH_MS,
     ...keepRows,
   })
@@ -28,9 +27,7 @@ const COUNTED = 100
 
 /** How many open ones the caller may decide, of the newest ones: '7' or '100+', '' for none. */
 export function useOpenCount(teamId: string, enabled: boolean): string {
-  const { data } = useQuery({
-    queryKey: ['approvals', teamId, 'count'],
-    queryFn: () => listApprovals(teamId, { size: COUNTED }),
+  const { data } = useRead([teamId, 'count'], () => listApprovals(teamId, { size: COUNTED }), {
     enabled: enabled && teamId !== '',
     refetchInterval: COUNT_MS,
   })
@@ -45,6 +42,6 @@ export async function decideApproval(id: string, json: Decision) {
     return await read(api.api.approvals[':id'].$post({ param: { id }, json }))
   } finally {
     // When somebody else was first, what is shown is out of date too.
-    await queries.invalidateQueries({ queryKey: ['approvals'] })
+    await refresh()
   }
 }

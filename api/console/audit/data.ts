@@ -1,5 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, askRaw, keepRows, queries, read } from '../data/client.ts'
+import { api, askRaw, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+/** A write here is an entry too, so each refreshes all that is kept of the team's audit. */
+const { useRead, write } = resource('audit')
 
 const team = api.api.audit.team[':teamId']
 
@@ -21,27 +24,22 @@ export type AuditEntry = Awaited<ReturnType<typeof listEntries>>['content'][numb
 
 /** A team's audit entries, the newest first. */
 export function useAudit(teamId: string, filter: AuditFilter, page: number) {
-  return useQuery({
-    queryKey: ['audit', teamId, 'entries', filter, page],
-    queryFn: () => listEntries(teamId, filter, page),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, 'entries', filter, page], () => listEntries(teamId, filter, page), keepRows)
 }
 
 type Parameter = { name: string; schema?: { enum?: string[] } }
 
 /** Everything that an entry can say was done, as the document of the API lists it. */
 export function useAuditActions() {
-  return useQuery({
-    queryKey: ['audit', 'actions'],
-    queryFn: async () => {
+  return useRead(
+    ['actions'],
+    async () => {
       const document = await (await askRaw('GET', '/api/openapi.json')).json()
       const parameters: Parameter[] = document.paths?.['/api/audit/team/{teamId}']?.get?.parameters ?? []
       return parameters.find(({ name }) => name === 'action')?.schema?.enum ?? []
     },
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+    { staleTime: Number.POSITIVE_INFINITY },
+  )
 }
 
 export type Noted = { seq: number; hash: string }
@@ -65,25 +63,20 @@ export function isMade({ status }: AuditReport): boolean {
 }
 
 /** The reports on a team's audit, read again while one is being made. */
-export function useReports(teamId: string) {
-  return useQuery({
-    queryKey: ['audit', teamId, 'reports'],
-    queryFn: () => listReports(teamId),
-    enabled: teamId !== '',
+export function useAuditReports(teamId: string) {
+  return useRead([teamId, 'reports'], () => listReports(teamId), {
     refetchInterval: ({ state }) => (state.data?.some(isMade) ? 2_000 : false),
   })
 }
 
 type NewReport = { name: string; type: AuditReport['type']; from: string; to: string }
 
-export async function createReport(teamId: string, json: NewReport): Promise<void> {
-  await read(team.reports.$post({ param: { teamId }, json }))
-  await forget(teamId)
+export async function createAuditReport(teamId: string, json: NewReport): Promise<void> {
+  await write(read(team.reports.$post({ param: { teamId }, json })), teamId)
 }
 
-export async function deleteReport(teamId: string, id: string): Promise<void> {
-  await read(team.reports[':id'].$delete({ param: { teamId, id } }))
-  await forget(teamId)
+export async function deleteAuditReport(teamId: string, id: string): Promise<void> {
+  await write(read(team.reports[':id'].$delete({ param: { teamId, id } })), teamId)
 }
 
 async function listForwarders(teamId: string) {
@@ -93,12 +86,7 @@ async function listForwarders(teamId: string) {
 export type Forwarder = Awaited<ReturnType<typeof listForwarders>>[number]
 
 export function useForwarders(teamId: string) {
-  return useQuery({
-    queryKey: ['audit', teamId, 'forwarders'],
-    queryFn: () => listForwarders(teamId),
-    enabled: teamId !== '',
-    refetchInterval: 10_000,
-  })
+  return useRead([teamId, 'forwarders'], () => listForwarders(teamId), { refetchInterval: 10_000 })
 }
 
 export type ForwarderFields = Pick<
@@ -107,20 +95,16 @@ export type ForwarderFields = Pick<
 > & { after?: number }
 
 export async function saveForwarder(teamId: string, id: string | null, json: ForwarderFields): Promise<void> {
-  if (id === null) await read(team.forwarders.$post({ param: { teamId }, json }))
-  else await read(team.forwarders[':id'].$put({ param: { teamId, id }, json }))
-  await forget(teamId)
+  if (id === null) await write(read(team.forwarders.$post({ param: { teamId }, json })), teamId)
+  else await write(read(team.forwarders[':id'].$put({ param: { teamId, id }, json })), teamId)
 }
 
 export async function deleteForwarder(teamId: string, id: string): Promise<void> {
-  await read(team.forwarders[':id'].$delete({ param: { teamId, id } }))
-  await forget(teamId)
+  await write(read(team.forwarders[':id'].$delete({ param: { teamId, id } })), teamId)
 }
 
 export async function testForwarder(teamId: string, id: string) {
-  const said = await read(team.forwarders[':id'].test.$post({ param: { teamId, id } }))
-  await forget(teamId)
-  return said
+  return write(read(team.forwarders[':id'].test.$post({ param: { teamId, id } })), teamId)
 }
 
 async function readRetention(teamId: string) {
@@ -130,27 +114,15 @@ async function readRetention(teamId: string) {
 export type Retention = Awaited<ReturnType<typeof readRetention>>
 
 export function useRetention(teamId: string) {
-  return useQuery({
-    queryKey: ['audit', teamId, 'retention'],
-    queryFn: () => readRetention(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId, 'retention'], () => readRetention(teamId))
 }
 
 type Policy = Pick<Retention, 'retentionDays' | 'autoDeleteEnabled' | 'reportRetentionDays'>
 
 export async function updateRetention(teamId: string, json: Policy): Promise<void> {
-  await read(team.retention.$put({ param: { teamId }, json }))
-  await forget(teamId)
+  await write(read(team.retention.$put({ param: { teamId }, json })), teamId)
 }
 
 export async function purgeAudit(teamId: string) {
-  const done = await read(team.purge.$post({ param: { teamId } }))
-  await forget(teamId)
-  return done
-}
-
-/** What is done here is an entry too, so the list is read again with the rest. */
-function forget(teamId: string) {
-  return queries.invalidateQueries({ queryKey: ['audit', teamId] })
+  return write(read(team.purge.$post({ param: { teamId } })), teamId)
 }

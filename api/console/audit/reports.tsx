@@ -13,7 +13,7 @@ import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
 import { Table } from '../kit/tables/table.tsx'
 import { Age, Time } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
-import { type AuditReport, createReport, deleteReport, isMade, useReports } from './data.ts'
+import { type AuditReport, createAuditReport, deleteAuditReport, isMade, useAuditReports } from './data.ts'
 
 const TYPES: readonly { value: AuditReport['type']; label: string }[] = [
   { value: 'COMPLIANCE', label: 'Compliance – access, permissions, credentials' },
@@ -31,7 +31,7 @@ const STATES: Record<AuditReport['status'], { label: string; tone: Tone }> = {
 /** Reports for those who ask for proof: a worker makes them, and each proves the chain. */
 export function AuditReports() {
   const { teamId } = useTeam()
-  const found = useReports(teamId)
+  const found = useAuditReports(teamId)
   const [open, setOpen] = useState(false)
   return (
     <>
@@ -118,7 +118,7 @@ function Actions({ report }: { report: AuditReport }) {
       label: 'Delete',
       danger: true,
       work: async () => {
-        await deleteReport(teamId, id)
+        await deleteAuditReport(teamId, id)
         notify('Report deleted')
       },
     })
@@ -152,7 +152,7 @@ function NewReport({ onClose }: { onClose: () => void }) {
   const [to, setTo] = useState(() => new Date().toISOString())
   const send = async () => {
     const chosen = TYPES.find(({ value }) => value === type)?.value ?? 'COMPLIANCE'
-    await createReport(teamId, { name, type: chosen, from, to })
+    await createAuditReport(teamId, { name, type: chosen, from, to })
     notify('The report is being made')
   }
   return (

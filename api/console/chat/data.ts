@@ -1,7 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
-import { addressOf, api, askRaw, keepRows, queries, read } from '../data/client.ts'
+import { addressOf, api, askRaw, keepRows, read } from '../data/client.ts'
 import { Refusal } from '../data/refusal.ts'
+import { resource } from '../data/resource.ts'
 import { makeKey } from '../executions/starting/data.ts'
+
+const { refresh, useRead, write } = resource('chats')
 
 const { sessions } = api.api['agent-chat']
 
@@ -10,12 +12,7 @@ async function listChats(teamId: string, search: string, page: number) {
 }
 
 export function useChats(teamId: string, search: string, page: number) {
-  return useQuery({
-    queryKey: ['chats', teamId, search, page],
-    queryFn: () => listChats(teamId, search, page),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, search, page], () => listChats(teamId, search, page), keepRows)
 }
 
 async function readChat(id: string) {
@@ -26,19 +23,19 @@ export type Chat = Awaited<ReturnType<typeof readChat>>
 export type Message = Chat['messages'][number]
 
 export function useChat(id: string) {
-  return useQuery({ queryKey: ['chats', 'one', id], queryFn: () => readChat(id), enabled: id !== '' })
+  return useRead(['one', id], () => readChat(id), { enabled: id !== '' })
 }
 
 export async function createChat(teamId: string, workflowId: string) {
-  return refresh(read(sessions.$post({ json: { teamId, workflowId } })))
+  return write(read(sessions.$post({ json: { teamId, workflowId } })))
 }
 
 export async function renameChat(id: string, title: string) {
-  return refresh(read(sessions[':id'].$put({ param: { id }, json: { title } })))
+  return write(read(sessions[':id'].$put({ param: { id }, json: { title } })))
 }
 
 export async function deleteChat(id: string) {
-  return refresh(read(sessions[':id'].$delete({ param: { id } })))
+  return write(read(sessions[':id'].$delete({ param: { id } })))
 }
 
 export async function stopReply(id: string) {
@@ -47,13 +44,7 @@ export async function stopReply(id: string) {
 
 /** Reads the chat anew, and the list in which its title and time may have changed. */
 export async function refreshChats() {
-  await queries.invalidateQueries({ queryKey: ['chats'] })
-}
-
-async function refresh<T>(work: Promise<T>): Promise<T> {
-  const done = await work
-  await refreshChats()
-  return done
+  await refresh()
 }
 
 type Told =

@@ -1,5 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead, write } = resource('credentials')
 
 export async function listCredentials(teamId: string) {
   return read(api.api.credentials.$get({ query: { teamId } }))
@@ -7,11 +10,7 @@ export async function listCredentials(teamId: string) {
 
 /** A team's credentials, without their secrets. */
 export function useCredentials(teamId: string) {
-  return useQuery({
-    queryKey: ['credentials', teamId],
-    queryFn: () => listCredentials(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId], () => listCredentials(teamId))
 }
 
 export type CredentialItem = Awaited<ReturnType<typeof listCredentials>>[number]
@@ -39,12 +38,7 @@ async function readCredential(id: string) {
 export type Credential = Awaited<ReturnType<typeof readCredential>>
 
 export function useCredential(id: string) {
-  return useQuery({
-    queryKey: ['credentials', 'one', id],
-    queryFn: () => readCredential(id),
-    enabled: id !== '',
-    staleTime: 0,
-  })
+  return useRead(['one', id], () => readCredential(id), { enabled: id !== '', staleTime: 0 })
 }
 
 /** How many workflows a list of those that use a credential shows. */
@@ -52,12 +46,11 @@ const USED = 50
 
 /** The workflows that name a credential, those of now first. */
 export function useCredentialUsage(id: string) {
-  return useQuery({
-    queryKey: ['credentials', 'one', id, 'usage'],
-    queryFn: () =>
-      read(api.api.credentials[':id'].usage.$get({ param: { id }, query: { size: String(USED) } })),
-    staleTime: 0,
-  })
+  return useRead(
+    ['one', id, 'usage'],
+    () => read(api.api.credentials[':id'].usage.$get({ param: { id }, query: { size: String(USED) } })),
+    { staleTime: 0 },
+  )
 }
 
 type CredentialData = Record<string, unknown>
@@ -68,28 +61,22 @@ export async function createCredential(json: {
   type: string
   data: CredentialData
 }) {
-  const made = await read(api.api.credentials.$post({ json }))
-  await forget()
-  return made
+  return write(read(api.api.credentials.$post({ json })))
 }
 
 /** Keys of the data that are missing stay as they are; null removes one. */
 export async function updateCredential(id: string, json: { name: string; data: CredentialData }) {
-  const changed = await read(api.api.credentials[':id'].$put({ param: { id }, json }))
-  await forget()
-  return changed
+  return write(read(api.api.credentials[':id'].$put({ param: { id }, json })))
 }
 
 export async function deleteCredential(id: string, force: boolean): Promise<void> {
   await read(api.api.credentials[':id'].$delete({ param: { id }, query: force ? { force: 'true' } : {} }))
   queries.removeQueries({ queryKey: ['credentials', 'one', id] })
-  await forget()
+  await refresh()
 }
 
 export async function testCredential(teamId: string, id: string) {
-  const said = await read(api.api.credentials[':id'].test.$post({ param: { id }, query: { teamId } }))
-  await forget()
-  return said
+  return write(read(api.api.credentials[':id'].test.$post({ param: { id }, query: { teamId } })))
 }
 
 /** The address of the authorization server that the browser is to go to; it sends it back to the service. */
@@ -98,8 +85,4 @@ export async function connectCredential(id: string): Promise<string> {
   // What comes back is an address that the credential names: nothing but HTTP is followed.
   if (!/^https?:\/\//i.test(url)) throw new Error('The authorization URL is no address of the web')
   return url
-}
-
-function forget() {
-  return queries.invalidateQueries({ queryKey: ['credentials'] })
 }

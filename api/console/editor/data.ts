@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, queries, read, readTagged } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead } = resource('workflows')
 
 /** What is sent of a workflow; the API checks the graph and names all that is wrong with it. */
 export type SentWorkflow = {
@@ -12,9 +14,7 @@ export type SentWorkflow = {
 
 /** A workflow as it is now, to be edited: with the tag of that state. It is not read again by itself. */
 export function useEditedWorkflow(id: string) {
-  return useQuery({
-    queryKey: ['workflows', 'edited', id],
-    queryFn: () => readTagged(api.api.workflows[':id'].$get({ param: { id } })),
+  return useRead(['edited', id], () => readTagged(api.api.workflows[':id'].$get({ param: { id } })), {
     enabled: id !== '',
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
@@ -24,7 +24,7 @@ export function useEditedWorkflow(id: string) {
 export type EditedWorkflow = NonNullable<ReturnType<typeof useEditedWorkflow>['data']>
 
 /** Makes a workflow of a draft; `warnings` are what may be a mistake in it. */
-export async function createWorkflow(teamId: string, json: SentWorkflow) {
+export async function saveNewWorkflow(teamId: string, json: SentWorkflow) {
   const made = await read(api.api.workflows.$post({ query: {}, json: { teamId, ...json } }))
   await queries.invalidateQueries({ queryKey: ['workflows'], refetchType: 'none' })
   return made

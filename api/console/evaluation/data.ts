@@ -1,7 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import type { InferOutput } from 'valibot'
 import type { CaseResultSchema } from '../../evaluation/batchfields.ts'
 import { addressOf, api, FRESH_MS, keepRows, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead, write } = resource('evaluations')
 
 const ofWorkflow = api.api.monitoring.workflow[':workflowId']
 const ofTeam = api.api.monitoring.teams[':teamId']
@@ -21,49 +23,42 @@ export type Provider = keyof typeof PROVIDERS
 export const BUILT_IN = ['groundedness', 'relevance', 'safety'] as const
 
 export function useEvalConfig(workflowId: string) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'config'],
-    queryFn: () => read(ofWorkflow['eval-config'].$get({ param: { workflowId } })),
-    enabled: workflowId !== '',
-  })
+  return useRead([workflowId, 'config'], () =>
+    read(ofWorkflow['eval-config'].$get({ param: { workflowId } })),
+  )
 }
 
 export type EvalConfig = NonNullable<ReturnType<typeof useEvalConfig>['data']>
 export type ConfigPatch = Parameters<(typeof ofWorkflow)['eval-config']['$put']>[0]['json']
 
 export async function updateEvalConfig(workflowId: string, json: ConfigPatch) {
-  return refresh(read(ofWorkflow['eval-config'].$put({ param: { workflowId }, json })))
+  return write(read(ofWorkflow['eval-config'].$put({ param: { workflowId }, json })))
 }
 
 /** The workflow's own word is taken back; the team's counts then. */
 export async function resetEvalConfig(workflowId: string) {
-  return refresh(ofWorkflow['eval-config'].$delete({ param: { workflowId } }))
+  return write(ofWorkflow['eval-config'].$delete({ param: { workflowId } }))
 }
 
 /** What counts for each field of which a workflow says nothing. */
 export function useTeamEvalConfig(teamId: string) {
-  return useQuery({
-    queryKey: ['evaluations', teamId, 'team-config'],
-    queryFn: () => read(ofTeam['eval-config'].$get({ param: { teamId } })),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId, 'team-config'], () => read(ofTeam['eval-config'].$get({ param: { teamId } })))
 }
 
 export async function updateTeamEvalConfig(teamId: string, json: ConfigPatch) {
-  return refresh(read(ofTeam['eval-config'].$put({ param: { teamId }, json })))
+  return write(read(ofTeam['eval-config'].$put({ param: { teamId }, json })))
 }
 
 export async function resetTeamEvalConfig(teamId: string) {
-  return refresh(ofTeam['eval-config'].$delete({ param: { teamId } }))
+  return write(ofTeam['eval-config'].$delete({ param: { teamId } }))
 }
 
 /** The team's own dimensions, with what each score means. */
 export function useOwnDimensions(teamId: string) {
-  return useQuery({
-    queryKey: ['evaluations', teamId, 'dimensions'],
-    queryFn: async () => (await read(ofTeam['eval-dimensions'].$get({ param: { teamId } }))).dimensions,
-    enabled: teamId !== '',
-  })
+  return useRead(
+    [teamId, 'dimensions'],
+    async () => (await read(ofTeam['eval-dimensions'].$get({ param: { teamId } }))).dimensions,
+  )
 }
 
 export type Dimension = NonNullable<ReturnType<typeof useOwnDimensions>['data']>[number]
@@ -75,7 +70,7 @@ export function useDimensions(teamId: string) {
 }
 
 export async function updateDimensions(teamId: string, dimensions: Dimension[]) {
-  return refresh(read(ofTeam['eval-dimensions'].$put({ param: { teamId }, json: { dimensions } })))
+  return write(read(ofTeam['eval-dimensions'].$put({ param: { teamId }, json: { dimensions } })))
 }
 
 async function listScores(workflowId: string, failed: string, page: number) {
@@ -90,10 +85,7 @@ export type Score = Awaited<ReturnType<typeof listScores>>['content'][number]
 
 /** How runs were judged, the newest first. */
 export function useScores(workflowId: string, failed: string, page: number) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'scores', failed, page],
-    queryFn: () => listScores(workflowId, failed, page),
-    enabled: workflowId !== '',
+  return useRead([workflowId, 'scores', failed, page], () => listScores(workflowId, failed, page), {
     refetchInterval: FRESH_MS * 2,
     ...keepRows,
   })
@@ -101,12 +93,11 @@ export function useScores(workflowId: string, failed: string, page: number) {
 
 /** Of the last 30 days. */
 export function useScoreSummary(workflowId: string) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'summary'],
-    queryFn: () => read(ofWorkflow.evaluations.summary.$get({ param: { workflowId }, query: {} })),
-    enabled: workflowId !== '',
-    refetchInterval: FRESH_MS * 2,
-  })
+  return useRead(
+    [workflowId, 'summary'],
+    () => read(ofWorkflow.evaluations.summary.$get({ param: { workflowId }, query: {} })),
+    { refetchInterval: FRESH_MS * 2 },
+  )
 }
 
 async function listBatches(workflowId: string, page: number, size: number) {
@@ -122,10 +113,7 @@ export function isBatchOpen({ status }: Pick<Batch, 'status'>): boolean {
 
 /** A workflow's batches, the newest first; as long as one goes on, they are read again. */
 export function useBatches(workflowId: string, page: number, size = 20) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'batches', page, size],
-    queryFn: () => listBatches(workflowId, page, size),
-    enabled: workflowId !== '',
+  return useRead([workflowId, 'batches', page, size], () => listBatches(workflowId, page, size), {
     refetchInterval: ({ state }) => (state.data?.content.some(isBatchOpen) ? FRESH_MS / 2 : false),
     ...keepRows,
   })
@@ -134,14 +122,11 @@ export function useBatches(workflowId: string, page: number, size = 20) {
 type NewBatch = Parameters<typeof batches.$post>[0]['json']
 
 export async function startBatch(workflowId: string, json: NewBatch) {
-  return refresh(read(batches.$post({ param: { workflowId }, json })))
+  return write(read(batches.$post({ param: { workflowId }, json })))
 }
 
 export function useBatch(workflowId: string, runId: string) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'batch', runId],
-    queryFn: () => read(one.$get({ param: { workflowId, runId } })),
-  })
+  return useRead([workflowId, 'batch', runId], () => read(one.$get({ param: { workflowId, runId } })))
 }
 
 export type BatchDetail = NonNullable<ReturnType<typeof useBatch>['data']>
@@ -173,42 +158,34 @@ async function listCases(workflowId: string, runId: string, filter: string, page
 }
 
 export function useCases({ workflowId, id }: Batch, filter: string, page: number) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'cases', id, filter, page],
-    queryFn: () => listCases(workflowId, id, filter, page),
+  return useRead([workflowId, 'cases', id, filter, page], () => listCases(workflowId, id, filter, page), {
     ...keepRows,
   })
 }
 
 /** How a batch differs from one before it. */
 export function useComparison(workflowId: string, before: string, after: string) {
-  return useQuery({
-    queryKey: ['evaluations', workflowId, 'comparison', before, after],
-    queryFn: () => read(one.compare.$get({ param: { workflowId, runId: before }, query: { with: after } })),
-    enabled: before !== '',
-  })
+  return useRead(
+    [workflowId, 'comparison', before, after],
+    () => read(one.compare.$get({ param: { workflowId, runId: before }, query: { with: after } })),
+    { enabled: before !== '' },
+  )
 }
 
 export type Comparison = NonNullable<ReturnType<typeof useComparison>['data']>
 
 export async function cancelBatch({ workflowId, id }: Batch) {
-  return refresh(read(one.cancel.$post({ param: { workflowId, runId: id } })))
+  return write(read(one.cancel.$post({ param: { workflowId, runId: id } })))
 }
 
 export async function deleteBatch({ workflowId, id }: Batch) {
   const done = await read(one.$delete({ param: { workflowId, runId: id } }))
   // What is deleted is not read again: its page is left.
   queries.removeQueries({ queryKey: ['evaluations', workflowId, 'batch', id] })
-  await queries.invalidateQueries({ queryKey: ['evaluations', workflowId, 'batches'] })
+  await refresh(workflowId, 'batches')
   return done
 }
 
 export async function refreshEvaluations() {
-  await queries.invalidateQueries({ queryKey: ['evaluations'] })
-}
-
-async function refresh<T>(work: Promise<T>): Promise<T> {
-  const done = await work
-  await refreshEvaluations()
-  return done
+  await refresh()
 }

@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, FRESH_MS, keepRows, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead, write } = resource('executions')
 
 type Filters = {
   status?: string
@@ -14,10 +16,7 @@ type Filters = {
 
 /** The team's executions; the first page keeps itself fresh, unless each time would be a search. */
 export function useExecutions(teamId: string, filters: Filters) {
-  return useQuery({
-    queryKey: ['executions', teamId, filters],
-    queryFn: ({ signal }) => listExecutions(teamId, filters, signal),
-    enabled: teamId !== '',
+  return useRead([teamId, filters], ({ signal }) => listExecutions(teamId, filters, signal), {
     ...((filters.page ?? 0) === 0 && !filters.search && !filters.trigger
       ? { refetchInterval: FRESH_MS }
       : {}),
@@ -50,17 +49,13 @@ export type Execution = Awaited<ReturnType<typeof readExecution>>
 
 /** One execution with its first records; `useStream` tells when to read it again. */
 export function useExecution(id: string) {
-  return useQuery({
-    queryKey: ['executions', 'one', id],
-    queryFn: () => readExecution(id),
-    enabled: id !== '',
-  })
+  return useRead(['one', id], () => readExecution(id), { enabled: id !== '' })
 }
 
 export async function cancelExecution(id: string) {
   // The answer has no body.
   await api.api.executions[':id'].cancel.$post({ param: { id } })
-  await queries.invalidateQueries({ queryKey: ['executions'] })
+  await refresh()
 }
 
 /** The page that shows it is left by the caller: it is not read again. */
@@ -74,19 +69,13 @@ const many = () => api.api.executions.team[':teamId']
 
 /** Those of the executions that have ended. */
 export async function deleteExecutions(teamId: string, ids: string[]) {
-  return changed(read(many().delete.$post({ param: { teamId }, json: { filter: { ids } } })))
+  return write(read(many().delete.$post({ param: { teamId }, json: { filter: { ids } } })))
 }
 
 export async function cancelExecutions(teamId: string, ids: string[]) {
-  return changed(read(many().cancel.$post({ param: { teamId }, json: { filter: { ids } } })))
+  return write(read(many().cancel.$post({ param: { teamId }, json: { filter: { ids } } })))
 }
 
 export async function retryExecutions(teamId: string, ids: string[]) {
-  return changed(read(many().retry.$post({ param: { teamId }, json: { filter: { ids } } })))
-}
-
-async function changed<T>(answer: Promise<T>): Promise<T> {
-  const done = await answer
-  await queries.invalidateQueries({ queryKey: ['executions'] })
-  return done
+  return write(read(many().retry.$post({ param: { teamId }, json: { filter: { ids } } })))
 }

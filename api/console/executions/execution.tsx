@@ -16,7 +16,7 @@ import { useWaits } from './waits.ts'
 import './execution.css'
 import { RunGraph } from './graph.tsx'
 import { RunHeader } from './header.tsx'
-import { useKeys } from './keys.ts'
+import { useExecutionKeys } from './keys.ts'
 import { type Run, useRun } from './live.ts'
 import { Outcome } from './outcome.tsx'
 import { iterationKey, listRows, type Pick } from './rows.ts'
@@ -120,7 +120,7 @@ function Followed({ run }: { run: Run }) {
       setFolds((before) => new Map([...before, ...keys.map((key) => [key, true] as const)]))
   }, [chosenPlace])
 
-  useKeys({
+  useExecutionKeys({
     rows,
     chosen: record?.id,
     onChoose: onChoose,

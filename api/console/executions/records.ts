@@ -1,7 +1,9 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from '../data/client.ts'
 import { serverNow } from '../data/clock.ts'
+import { resource } from '../data/resource.ts'
 import type { Execution } from './data.ts'
+
+const { useRead } = resource('executions')
 
 export type NodeRecord = Execution['nodeExecutions'][number]
 
@@ -47,12 +49,11 @@ export function useRecord(
   known: NodeRecord | undefined,
   rank: number,
 ) {
-  const found = useQuery({
-    queryKey: ['executions', 'record', executionId, state?.id, state?.status, state?.retryCount],
-    queryFn: () => findRecord(executionId, state!, rank),
-    enabled: state !== undefined && known === undefined,
-    ...keepRows,
-  })
+  const found = useRead(
+    ['record', executionId, state?.id, state?.status, state?.retryCount],
+    () => findRecord(executionId, state!, rank),
+    { enabled: state !== undefined && known === undefined, ...keepRows },
+  )
   if (known) return { record: known, error: null, isPending: false }
   const record = found.data && found.data.id === state?.id ? found.data : undefined
   return { record, error: found.error, isPending: state !== undefined && found.isFetching && !record }
@@ -64,25 +65,27 @@ export function useAttempts(
   { id, status, retryCount, nextAttemptAt, completedAt }: RecordState,
   { page = 0, enabled }: { page?: number; enabled: boolean },
 ) {
-  return useQuery({
-    queryKey: ['executions', 'attempts', executionId, id, page, status, retryCount, nextAttemptAt],
-    queryFn: () =>
+  return useRead(
+    ['attempts', executionId, id, page, status, retryCount, nextAttemptAt],
+    () =>
       read(
         api.api.executions[':id'].nodes[':recordId'].attempts.$get({
           param: { id: executionId, recordId: id },
           query: { page: String(page), size: '50' },
         }),
       ),
-    enabled,
-    refetchInterval: ({ state }) => {
-      // The type of the last failure, and the beginning of the attempt under way, are noted a moment later.
-      const last = state.data?.content.at(-1)
-      const late = last && (last.startedAt === null || (last.error && last.error.type === null))
-      const fresh = completedAt === null || Date.now() - Date.parse(completedAt) < LATE_MS
-      return late && fresh ? POLL_MS : false
+    {
+      enabled,
+      refetchInterval: ({ state }) => {
+        // The type of the last failure, and the beginning of the attempt under way, are noted a moment later.
+        const last = state.data?.content.at(-1)
+        const late = last && (last.startedAt === null || (last.error && last.error.type === null))
+        const fresh = completedAt === null || Date.now() - Date.parse(completedAt) < LATE_MS
+        return late && fresh ? POLL_MS : false
+      },
+      ...keepRows,
     },
-    ...keepRows,
-  })
+  )
 }
 
 export type NodeAttempt = NonNullable<ReturnType<typeof useAttempts>['data']>['content'][number]
@@ -96,26 +99,28 @@ export function useRequests(
   recordId: string,
   { page, enabled, until }: { page: number; enabled: boolean; until?: RecordState },
 ) {
-  return useQuery({
-    queryKey: ['executions', 'requests', executionId, recordId, page],
-    queryFn: () =>
+  return useRead(
+    ['requests', executionId, recordId, page],
+    () =>
       read(
         api.api.executions[':id'].nodes[':recordId'].requests.$get({
           param: { id: executionId, recordId },
           query: { page: String(page) },
         }),
       ),
-    enabled,
-    refetchInterval: ({ state }) => {
-      if (!until) return false
-      // What has just ended is noted a moment later.
-      const last = state.data?.content.at(-1)
-      const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
-      const fresh = until.completedAt === null || serverNow() - Date.parse(until.completedAt) < LATE_MS
-      return fresh && !(until.completedAt && noted) ? POLL_MS : false
+    {
+      enabled,
+      refetchInterval: ({ state }) => {
+        if (!until) return false
+        // What has just ended is noted a moment later.
+        const last = state.data?.content.at(-1)
+        const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
+        const fresh = until.completedAt === null || serverNow() - Date.parse(until.completedAt) < LATE_MS
+        return fresh && !(until.completedAt && noted) ? POLL_MS : false
+      },
+      ...keepRows,
     },
-    ...keepRows,
-  })
+  )
 }
 
 export type NodeRequest = NonNullable<ReturnType<typeof useRequests>['data']>['content'][number]

@@ -11,7 +11,7 @@ import { Age, Until } from '../kit/time.tsx'
 import type { RecordState } from './records.ts'
 import { readJson } from './starting/starting.tsx'
 import { nameRecord } from './tree.ts'
-import { sendEvent, type Wait, writeCurl } from './waits.ts'
+import { sendEvent, type Wait, writeResumeCurl } from './waits.ts'
 
 type WaitingProps = {
   executionId: string
@@ -130,7 +130,7 @@ export function EventActs({ executionId, wait }: { executionId: string; wait: Wa
           <Button small icon="link" onClick={() => void copyText(wait.resumeUrl!)}>
             Copy URL
           </Button>
-          <Button small icon="copy" onClick={() => void copyText(writeCurl(wait.resumeUrl!))}>
+          <Button small icon="copy" onClick={() => void copyText(writeResumeCurl(wait.resumeUrl!))}>
             Copy curl
           </Button>
         </>

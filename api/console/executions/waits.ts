@@ -1,18 +1,20 @@
-import { useQuery } from '@tanstack/react-query'
-import { addressOf, api, askRaw, queries, read } from '../data/client.ts'
+import { addressOf, api, askRaw, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead } = resource('executions')
 
 const SIZE = 100
 
 /** What an execution waits for at the moment: approvals and events. */
 export function useWaits(executionId: string, enabled: boolean) {
-  return useQuery({
-    queryKey: ['executions', 'waits', executionId],
-    queryFn: () =>
+  return useRead(
+    ['waits', executionId],
+    () =>
       read(
         api.api.executions[':id'].waits.$get({ param: { id: executionId }, query: { size: String(SIZE) } }),
       ),
-    enabled,
-  })
+    { enabled },
+  )
 }
 
 export type Wait = NonNullable<ReturnType<typeof useWaits>['data']>['content'][number]
@@ -22,11 +24,11 @@ export async function sendEvent(executionId: string, name: string, data: unknown
   const path = `/api/executions/${executionId}/events/${encodeURIComponent(name)}`
   // A single `data` key is unwrapped by the API, so it is sent in one: what was typed arrives as it is.
   const answer = (await (await askRaw('POST', path, { data })).json()) as { resumed: number }
-  await queries.invalidateQueries({ queryKey: ['executions'] })
+  await refresh()
   return answer
 }
 
 /** A command that sends the event from elsewhere; the resume URL needs no sign-in. */
-export function writeCurl(url: string): string {
+export function writeResumeCurl(url: string): string {
   return `curl -X POST '${url.startsWith('/') ? addressOf(url) : url}' -H 'Content-Type: application/json' -d '{}'`
 }

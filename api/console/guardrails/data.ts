@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, keepRows, queries, read } from '../data/client.ts'
+import { api, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead, write } = resource('guardrails')
 
 const { guardrails } = api.api
 const { rules, exemplars, settings } = guardrails
@@ -21,26 +23,21 @@ async function listRules(teamId: string, page: number) {
 export type Rule = Awaited<ReturnType<typeof listRules>>['content'][number]
 
 export function useRules(teamId: string, page: number) {
-  return useQuery({
-    queryKey: ['guardrails', teamId, 'rules', page],
-    queryFn: () => listRules(teamId, page),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, 'rules', page], () => listRules(teamId, page), keepRows)
 }
 
 type NewRule = Parameters<typeof rules.$post>[0]['json']
 
 export async function createRule(teamId: string, json: NewRule) {
-  return refresh(read(rules.$post({ query: { teamId }, json })))
+  return write(read(rules.$post({ query: { teamId }, json })))
 }
 
 export async function updateRule(id: string, json: Parameters<(typeof rules)[':id']['$put']>[0]['json']) {
-  return refresh(read(rules[':id'].$put({ param: { id }, json })))
+  return write(read(rules[':id'].$put({ param: { id }, json })))
 }
 
 export async function deleteRule(id: string) {
-  return refresh(read(rules[':id'].$delete({ param: { id } })))
+  return write(read(rules[':id'].$delete({ param: { id } })))
 }
 
 type Trial = Parameters<typeof rules.test.$post>[0]['json']
@@ -71,23 +68,18 @@ export type Exemplar = Awaited<ReturnType<typeof listExemplars>>['content'][numb
 
 /** The texts of the team whose meaning is looked for. */
 export function useExemplars(teamId: string, page: number) {
-  return useQuery({
-    queryKey: ['guardrails', teamId, 'exemplars', page],
-    queryFn: () => listExemplars(teamId, page),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, 'exemplars', page], () => listExemplars(teamId, page), keepRows)
 }
 
 type NewExemplar = Parameters<typeof exemplars.$post>[0]['json']
 
 export async function saveExemplar(teamId: string, id: string | undefined, json: NewExemplar) {
-  if (id === undefined) return refresh(read(exemplars.$post({ query: { teamId }, json })))
-  return refresh(read(exemplars[':id'].$put({ param: { id }, json })))
+  if (id === undefined) return write(read(exemplars.$post({ query: { teamId }, json })))
+  return write(read(exemplars[':id'].$put({ param: { id }, json })))
 }
 
 export async function deleteExemplar(id: string) {
-  return refresh(read(exemplars[':id'].$delete({ param: { id } })))
+  return write(read(exemplars[':id'].$delete({ param: { id } })))
 }
 
 async function readSettings(teamId: string) {
@@ -98,21 +90,11 @@ export type GuardrailSettings = Awaited<ReturnType<typeof readSettings>>
 
 /** The model that helps the team's checks, and what it has cost this month. */
 export function useGuardrailSettings(teamId: string) {
-  return useQuery({
-    queryKey: ['guardrails', teamId, 'settings'],
-    queryFn: () => readSettings(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId, 'settings'], () => readSettings(teamId))
 }
 
 type NewSettings = Parameters<typeof settings.$put>[0]['json']
 
 export async function updateGuardrailSettings(teamId: string, json: NewSettings) {
-  return refresh(read(settings.$put({ query: { teamId }, json })))
-}
-
-async function refresh<T>(work: Promise<T>): Promise<T> {
-  const done = await work
-  await queries.invalidateQueries({ queryKey: ['guardrails'] })
-  return done
+  return write(read(settings.$put({ query: { teamId }, json })))
 }

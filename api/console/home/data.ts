@@ -1,26 +1,26 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from '../data/client.ts'
 import { serverNow } from '../data/clock.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead } = resource('overview')
 
 const FRESH_MS = 15_000
 
 type Span = { from: string; to?: string }
 
-async function readStatistics(teamId: string, query: Span) {
+async function readRecentStatistics(teamId: string, query: Span) {
   return read(api.api.monitoring.teams[':teamId'].executions.$get({ param: { teamId }, query }))
 }
 
-export type Statistics = Awaited<ReturnType<typeof readStatistics>>
+export type Statistics = Awaited<ReturnType<typeof readRecentStatistics>>
 
 /** How the team's executions ended in the last hours: in all, and hour by hour. */
-export function useStatistics(teamId: string, hours: number) {
-  return useQuery({
-    queryKey: ['overview', teamId, 'executions', hours],
-    queryFn: () => readStatistics(teamId, { from: new Date(serverNow() - hours * 3_600_000).toISOString() }),
-    enabled: teamId !== '',
-    refetchInterval: FRESH_MS,
-    ...keepRows,
-  })
+export function useRecentStatistics(teamId: string, hours: number) {
+  return useRead(
+    [teamId, 'executions', hours],
+    () => readRecentStatistics(teamId, { from: new Date(serverNow() - hours * 3_600_000).toISOString() }),
+    { refetchInterval: FRESH_MS, ...keepRows },
+  )
 }
 
 type Order = 'failed' | 'durationP95Ms'
@@ -34,16 +34,14 @@ export type WorkflowStatistics = Awaited<ReturnType<typeof readWorkflows>>['work
 
 /** The same of each workflow: the first five of all, by their failures or by their durations. */
 export function useWorkflowStatistics(teamId: string, hours: number, sort: Order) {
-  return useQuery({
-    queryKey: ['overview', teamId, 'workflows', hours, sort],
-    queryFn: () => {
+  return useRead(
+    [teamId, 'workflows', hours, sort],
+    () => {
       const from = new Date(serverNow() - hours * 3_600_000).toISOString()
       return readWorkflows(teamId, { from, sort, size: '5' })
     },
-    enabled: teamId !== '',
-    refetchInterval: 4 * FRESH_MS,
-    ...keepRows,
-  })
+    { refetchInterval: 4 * FRESH_MS, ...keepRows },
+  )
 }
 
 async function listOpenAlerts(teamId: string) {
@@ -54,10 +52,5 @@ async function listOpenAlerts(teamId: string) {
 export type OpenAlert = Awaited<ReturnType<typeof listOpenAlerts>>['content'][number]
 
 export function useOpenAlerts(teamId: string) {
-  return useQuery({
-    queryKey: ['overview', teamId, 'alerts'],
-    queryFn: () => listOpenAlerts(teamId),
-    enabled: teamId !== '',
-    refetchInterval: FRESH_MS,
-  })
+  return useRead([teamId, 'alerts'], () => listOpenAlerts(teamId), { refetchInterval: FRESH_MS })
 }

@@ -14,7 +14,7 @@ import { Loaded, Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { Age, formatDuration, formatRate } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
-import { type OpenAlert, useOpenAlerts, useStatistics } from './data.ts'
+import { type OpenAlert, useOpenAlerts, useRecentStatistics } from './data.ts'
 import './home.css'
 import { gather, PERIODS, readPeriod } from './periods.ts'
 import { Troubled } from './troubled.tsx'
@@ -25,7 +25,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
   const may = useRole()
   const [query, setQuery] = useQueryState({ period: 'day' })
   const period = readPeriod(query.period)
-  const statistics = useStatistics(teamId, period.hours)
+  const statistics = useRecentStatistics(teamId, period.hours)
   const { data } = statistics
   const buckets = useMemo(() => (data ? gather(data.hours, period.step) : undefined), [data, period])
   const from = useMemo(

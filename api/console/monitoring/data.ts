@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, FRESH_MS, keepRows, queries, read } from '../data/client.ts'
+import { api, FRESH_MS, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead, write } = resource('monitoring')
 
 const team = api.api.monitoring.teams[':teamId']
 
@@ -9,9 +11,9 @@ export type Span = { from: string; to: string }
 /** The token usage of a span: its total, its days in the given time zone, its models and workflows. */
 export function useUsage(teamId: string, span: Span, timezone: string) {
   const param = { teamId }
-  return useQuery({
-    queryKey: ['monitoring', teamId, 'usage', span, timezone],
-    queryFn: async () => {
+  return useRead(
+    [teamId, 'usage', span, timezone],
+    async () => {
       const usage = team['token-usage']
       const [total, daily, models, workflows] = await Promise.all([
         read(usage.$get({ param, query: span })),
@@ -21,9 +23,8 @@ export function useUsage(teamId: string, span: Span, timezone: string) {
       ])
       return { total, days: daily.days, models: models.models, workflows: workflows.workflows }
     },
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+    keepRows,
+  )
 }
 
 export async function readStatistics(teamId: string, query: Span & { workflowId?: string }) {
@@ -31,12 +32,7 @@ export async function readStatistics(teamId: string, query: Span & { workflowId?
 }
 
 export function useStatistics(teamId: string, span: Span) {
-  return useQuery({
-    queryKey: ['monitoring', teamId, 'statistics', span],
-    queryFn: () => readStatistics(teamId, span),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, 'statistics', span], () => readStatistics(teamId, span), keepRows)
 }
 
 export const ALERT_STATUSES = ['OPEN', 'ACKNOWLEDGED', 'RESOLVED'] as const
@@ -55,10 +51,7 @@ async function listAlerts(teamId: string, { status, type, page }: AlertFilters) 
 export type Alert = Awaited<ReturnType<typeof listAlerts>>['content'][number]
 
 export function useAlerts(teamId: string, filters: AlertFilters) {
-  return useQuery({
-    queryKey: ['monitoring', teamId, 'alerts', filters],
-    queryFn: () => listAlerts(teamId, filters),
-    enabled: teamId !== '',
+  return useRead([teamId, 'alerts', filters], () => listAlerts(teamId, filters), {
     refetchInterval: FRESH_MS * 3,
     ...keepRows,
   })
@@ -66,11 +59,9 @@ export function useAlerts(teamId: string, filters: AlertFilters) {
 
 /** What is watched, and what there is too little data for. */
 export function useWatched(teamId: string) {
-  return useQuery({
-    queryKey: ['monitoring', teamId, 'watched'],
-    queryFn: () => read(team.alerts.states.$get({ param: { teamId }, query: { size: '100' } })),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId, 'watched'], () =>
+    read(team.alerts.states.$get({ param: { teamId }, query: { size: '100' } })),
+  )
 }
 
 export async function settleAlert({ teamId, id }: Alert, how: 'acknowledge' | 'resolve') {
@@ -92,11 +83,7 @@ export async function acknowledgeAlerts(teamId: string, type: Alert['type'], ale
 }
 
 export function useMonitoringConfig(teamId: string) {
-  return useQuery({
-    queryKey: ['monitoring', teamId, 'config'],
-    queryFn: () => read(team.config.$get({ param: { teamId } })),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId, 'config'], () => read(team.config.$get({ param: { teamId } })))
 }
 
 export type MonitoringConfig = NonNullable<ReturnType<typeof useMonitoringConfig>['data']>
@@ -104,11 +91,5 @@ export type MonitoringConfig = NonNullable<ReturnType<typeof useMonitoringConfig
 type ConfigPatch = Parameters<typeof team.config.$put>[0]['json']
 
 export async function updateMonitoringConfig(teamId: string, json: ConfigPatch) {
-  const changed = await read(team.config.$put({ param: { teamId }, json }))
-  await refresh()
-  return changed
-}
-
-async function refresh() {
-  await queries.invalidateQueries({ queryKey: ['monitoring'] })
+  return write(read(team.config.$put({ param: { teamId }, json })))
 }

@@ -1,20 +1,17 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const teams = resource('teams')
+const tokens = resource('tokens')
 
 export function useTeamDetail(teamId: string) {
-  return useQuery({
-    queryKey: ['teams', teamId],
-    queryFn: () => read(api.api.teams[':teamId'].$get({ param: { teamId } })),
-    enabled: teamId !== '',
-  })
+  return teams.useRead([teamId], () => read(api.api.teams[':teamId'].$get({ param: { teamId } })))
 }
 
 export function useMembers(teamId: string) {
-  return useQuery({
-    queryKey: ['teams', teamId, 'members'],
-    queryFn: () => read(api.api.teams[':teamId'].members.$get({ param: { teamId } })),
-    enabled: teamId !== '',
-  })
+  return teams.useRead([teamId, 'members'], () =>
+    read(api.api.teams[':teamId'].members.$get({ param: { teamId } })),
+  )
 }
 
 /** Its founder becomes its ADMIN, so who is signed in is read again. */
@@ -60,46 +57,42 @@ export async function removeMember(teamId: string, userId: string): Promise<void
 /** The caller's own role or the name of the team may be another now, so who is signed in is read again too. */
 async function forget(): Promise<void> {
   await queries.invalidateQueries({ queryKey: ['me'] })
-  await queries.invalidateQueries({ queryKey: ['teams'] })
+  await teams.refresh()
 }
 
 /** How many requests the team has sent in this minute, as the answer to one of them says. */
 export function useRateUse(teamId: string) {
-  return useQuery({
-    queryKey: ['teams', teamId, 'rate'],
-    queryFn: async () => {
+  return teams.useRead(
+    [teamId, 'rate'],
+    async () => {
       const { headers } = await api.api.teams[':teamId'].$get({ param: { teamId } })
       const limit = Number(headers.get('x-ratelimit-limit'))
       return { limit, used: limit - Number(headers.get('x-ratelimit-remaining')) }
     },
-    enabled: teamId !== '',
-    refetchInterval: 15_000,
-  })
+    { refetchInterval: 15_000 },
+  )
 }
 
-const tokens = api.api.teams[':teamId']['sdk-tokens']
+const sdkTokens = api.api.teams[':teamId']['sdk-tokens']
 
 async function listTokens(teamId: string) {
-  return read(tokens.$get({ param: { teamId } }))
+  return read(sdkTokens.$get({ param: { teamId } }))
 }
 
 export type SdkToken = Awaited<ReturnType<typeof listTokens>>[number]
 
 /** A team's SDK tokens, the newest first, without the tokens themselves. */
 export function useTokens(teamId: string) {
-  return useQuery({ queryKey: ['tokens', teamId], queryFn: () => listTokens(teamId), enabled: teamId !== '' })
+  return tokens.useRead([teamId], () => listTokens(teamId))
 }
 
 type NewToken = { name: string; role: string; expiresAt: string | null }
 
 /** The new token; nothing else ever shows it. */
 export async function createToken(teamId: string, json: NewToken) {
-  const made = await read(tokens.$post({ param: { teamId }, json }))
-  await queries.invalidateQueries({ queryKey: ['tokens'] })
-  return made
+  return tokens.write(read(sdkTokens.$post({ param: { teamId }, json })))
 }
 
 export async function revokeToken(teamId: string, id: string): Promise<void> {
-  await read(tokens[':id'].$delete({ param: { teamId, id } }))
-  await queries.invalidateQueries({ queryKey: ['tokens'] })
+  await tokens.write(read(sdkTokens[':id'].$delete({ param: { teamId, id } })))
 }

@@ -1,5 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const schedules = resource('schedules')
+const workflows = resource('workflows')
 
 async function listSchedules(teamId: string, page: number) {
   return read(api.api.schedules.$get({ query: { teamId, page: String(page) } }))
@@ -10,10 +13,7 @@ export type Schedule = ScheduledWorkflow['schedules'][number]
 
 /** A team's schedules by workflow, with their next times. */
 export function useSchedules(teamId: string, page: number) {
-  return useQuery({
-    queryKey: ['schedules', teamId, page],
-    queryFn: () => listSchedules(teamId, page),
-    enabled: teamId !== '',
+  return schedules.useRead([teamId, page], () => listSchedules(teamId, page), {
     refetchInterval: 30_000,
     ...keepRows,
   })
@@ -25,10 +25,5 @@ async function listOwn(id: string) {
 
 /** Those of one workflow; Temporal keeps them, and may be slow to answer. */
 export function useWorkflowSchedules(id: string, enabled: boolean) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id, 'schedules'],
-    queryFn: () => listOwn(id),
-    enabled,
-    staleTime: 30_000,
-  })
+  return workflows.useRead(['one', id, 'schedules'], () => listOwn(id), { enabled, staleTime: 30_000 })
 }

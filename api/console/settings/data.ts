@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { api, keepRows, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead, write } = resource('instance')
 
 type AccountPatch = {
   firstName?: string
@@ -31,12 +33,11 @@ export type Masking = Awaited<ReturnType<typeof readMasking>>
 
 /** What exports and audit entries mask, for all teams; for the instance's admin. */
 export function useMasking() {
-  return useQuery({ queryKey: ['instance', 'masking'], queryFn: readMasking })
+  return useRead(['masking'], readMasking)
 }
 
 export async function updateMasking(json: Omit<Masking, 'updatedAt'>): Promise<void> {
-  await read(admin.masking.$put({ json }))
-  await queries.invalidateQueries({ queryKey: ['instance'] })
+  await write(read(admin.masking.$put({ json })))
 }
 
 async function readEgress(teamId: string) {
@@ -47,26 +48,20 @@ export type Egress = Awaited<ReturnType<typeof readEgress>>
 
 /** Where the calls of a team may lead, besides what the instance allows and denies. */
 export function useEgress(teamId: string) {
-  return useQuery({
-    queryKey: ['instance', 'egress', teamId],
-    queryFn: () => readEgress(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead(['egress', teamId], () => readEgress(teamId), { enabled: teamId !== '' })
 }
 
 export async function updateEgress(teamId: string, json: Pick<Egress, 'allow' | 'deny'>): Promise<void> {
-  await read(admin.teams[':teamId'].egress.$put({ param: { teamId }, json }))
-  await queries.invalidateQueries({ queryKey: ['instance'] })
+  await write(read(admin.teams[':teamId'].egress.$put({ param: { teamId }, json })))
 }
 
 /** Who has sent requests in this minute, the busiest first. */
 export function useRateLimits(page: number) {
-  return useQuery({
-    queryKey: ['instance', 'rate-limits', page],
-    queryFn: () => read(admin['rate-limits'].$get({ query: { page: String(page), size: '10' } })),
-    refetchInterval: 10_000,
-    ...keepRows,
-  })
+  return useRead(
+    ['rate-limits', page],
+    () => read(admin['rate-limits'].$get({ query: { page: String(page), size: '10' } })),
+    { refetchInterval: 10_000, ...keepRows },
+  )
 }
 
 export async function confirmUser(email: string) {

@@ -5,7 +5,7 @@ import { useRole } from '../shell/role.tsx'
 import { TemplateChoices } from './choices.tsx'
 
 /** The ways to a new workflow: a template, nothing, a document. */
-export function NewWorkflowPage() {
+export function StartPage() {
   const may = useRole()
   if (!may('BUILDER')) {
     return (

@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, keepRows, queries, read } from '../data/client.ts'
+import { api, keepRows, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead, write } = resource('variables')
 
 async function listVariables(teamId: string, page: number) {
   return read(api.api.variables.$get({ query: { teamId, page: String(page), size: '50' } }))
@@ -9,27 +11,19 @@ export type Variable = Awaited<ReturnType<typeof listVariables>>['content'][numb
 
 /** A team's variables by key, which expressions read as $vars. */
 export function useVariables(teamId: string, page: number) {
-  return useQuery({
-    queryKey: ['variables', teamId, page],
-    queryFn: () => listVariables(teamId, page),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, page], () => listVariables(teamId, page), keepRows)
 }
 
 export type VariableFields = { key: string; value: unknown; description: string | null }
 
 export async function createVariable(teamId: string, fields: VariableFields): Promise<void> {
-  await read(api.api.variables.$post({ json: { teamId, ...fields } }))
-  await queries.invalidateQueries({ queryKey: ['variables'] })
+  await write(read(api.api.variables.$post({ json: { teamId, ...fields } })))
 }
 
 export async function updateVariable(id: string, json: VariableFields): Promise<void> {
-  await read(api.api.variables[':id'].$put({ param: { id }, json }))
-  await queries.invalidateQueries({ queryKey: ['variables'] })
+  await write(read(api.api.variables[':id'].$put({ param: { id }, json })))
 }
 
 export async function deleteVariable(id: string): Promise<void> {
-  await read(api.api.variables[':id'].$delete({ param: { id } }))
-  await queries.invalidateQueries({ queryKey: ['variables'] })
+  await write(read(api.api.variables[':id'].$delete({ param: { id } })))
 }

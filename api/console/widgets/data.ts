@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { addressOf, api, queries, read } from '../data/client.ts'
+import { addressOf, api, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { useRead, write } = resource('widgets')
 
 const { widgets } = api.api
 const one = widgets[':id']
@@ -11,27 +13,23 @@ async function listWidgets(teamId: string) {
 export type Widget = Awaited<ReturnType<typeof listWidgets>>[number]
 
 export function useWidgets(teamId: string) {
-  return useQuery({
-    queryKey: ['widgets', teamId],
-    queryFn: () => listWidgets(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId], () => listWidgets(teamId))
 }
 
 export async function createWidget(json: Parameters<typeof widgets.$post>[0]['json']) {
-  return refresh(read(widgets.$post({ json })))
+  return write(read(widgets.$post({ json })))
 }
 
 export async function updateWidget(id: string, json: Parameters<typeof one.$put>[0]['json']) {
-  return refresh(read(one.$put({ param: { id }, json })))
+  return write(read(one.$put({ param: { id }, json })))
 }
 
 export async function deleteWidget(id: string) {
-  return refresh(read(one.$delete({ param: { id } })))
+  return write(read(one.$delete({ param: { id } })))
 }
 
 export async function rotateWidgetKey(id: string) {
-  return refresh(read(one['rotate-key'].$post({ param: { id } })))
+  return write(read(one['rotate-key'].$post({ param: { id } })))
 }
 
 /** What a page needs to show a widget. */
@@ -42,10 +40,4 @@ export function writeSnippet(key: string): string {
 /** The same as a page in a frame. */
 export function writeFrame(key: string): string {
   return `<iframe src="${addressOf(`/widget/${key}`)}" title="Chat" width="400" height="600"></iframe>`
-}
-
-async function refresh<T>(work: Promise<T>): Promise<T> {
-  const done = await work
-  await queries.invalidateQueries({ queryKey: ['widgets'] })
-  return done
 }

@@ -10,7 +10,7 @@ import { Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
 import type { Workflow } from './data.ts'
-import { findHooks, type Hook, useLastCall, writeCurl } from './hooks.ts'
+import { findHooks, type Hook, useLastCall, writeHookCurl } from './hooks.ts'
 
 /** Where a workflow is called from outside, with what to copy, and a call to try it. */
 export function Addresses({ workflow }: { workflow: Workflow }) {
@@ -35,7 +35,7 @@ type Answer = { status: number; text: string; executionId: string | undefined }
 
 function Address({ hook, active, tries }: { hook: Hook; active: boolean; tries: boolean }) {
   const [open, setOpen] = useState(false)
-  const curl = writeCurl(hook)
+  const curl = writeHookCurl(hook)
   return (
     <div className="panel address">
       <div className="row">

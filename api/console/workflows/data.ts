@@ -1,30 +1,26 @@
-import { useQuery } from '@tanstack/react-query'
 import type { InferRequestType } from 'hono/client'
 import { api, askRaw, keepRows, queries, read } from '../data/client.ts'
+import { resource } from '../data/resource.ts'
+
+const { refresh, useRead, write } = resource('workflows')
 
 type NewWorkflow = InferRequestType<typeof api.api.workflows.$post>['json']
 type WorkflowPatch = NonNullable<InferRequestType<(typeof api.api.workflows)[':id']['$put']>['json']>
 
-const reread = () => queries.invalidateQueries({ queryKey: ['workflows'] })
-
 export async function createWorkflow(json: NewWorkflow) {
-  const made = await read(api.api.workflows.$post({ query: {}, json }))
-  await reread()
-  return made
+  return write(read(api.api.workflows.$post({ query: {}, json })))
 }
 
 /** Changes what is given; the last one who writes wins. */
 export async function changeWorkflow(id: string, json: WorkflowPatch) {
-  const changed = await read(api.api.workflows[':id'].$put({ param: { id }, query: {}, json }))
-  await reread()
-  return changed
+  return write(read(api.api.workflows[':id'].$put({ param: { id }, query: {}, json })))
 }
 
 /** With all of its executions. */
 export async function deleteWorkflow(id: string) {
   await askRaw('DELETE', `/api/workflows/${id}`)
   queries.removeQueries({ queryKey: ['workflows', 'one', id] })
-  await Promise.all([reread(), queries.invalidateQueries({ queryKey: ['executions'] })])
+  await Promise.all([refresh(), queries.invalidateQueries({ queryKey: ['executions'] })])
 }
 
 type Filters = {
@@ -37,12 +33,7 @@ type Filters = {
 }
 
 export function useWorkflows(teamId: string, query: Filters = {}) {
-  return useQuery({
-    queryKey: ['workflows', teamId, query],
-    queryFn: ({ signal }) => listWorkflows(teamId, query, signal),
-    enabled: teamId !== '',
-    ...keepRows,
-  })
+  return useRead([teamId, query], ({ signal }) => listWorkflows(teamId, query, signal), keepRows)
 }
 
 export async function listWorkflows(
@@ -55,9 +46,7 @@ export async function listWorkflows(
 }
 
 export function useWorkflow(id: string) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id],
-    queryFn: () => read(api.api.workflows[':id'].$get({ param: { id } })),
+  return useRead(['one', id], () => read(api.api.workflows[':id'].$get({ param: { id } })), {
     enabled: id !== '',
   })
 }

@@ -64,7 +64,7 @@ function readConfig(node: Node): HookConfig {
 }
 
 /** The call as a line for a shell. */
-export function writeCurl({ method, url, sendsBody, example, headers }: Hook): string {
+export function writeHookCurl({ method, url, sendsBody, example, headers }: Hook): string {
   const body = JSON.stringify(sendsBody ? JSON.parse(example) : {})
   return [
     `curl -sS -X ${method} ${url}`,

@@ -12,7 +12,7 @@ import type { Graph } from '../../workflows/versions/data.ts'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
 import { type NodeRecord, type RecordState, useRecord } from '../records.ts'
-import { lengthOf, Marks, tellError } from '../steps.tsx'
+import { lengthOf, Marks, tellRecordError } from '../steps.tsx'
 import { describeRecord, nameRecord, placeOf, type Tree } from '../tree.ts'
 import { tellUsage } from '../usage.ts'
 import { EventActs } from '../waiting.tsx'
@@ -100,7 +100,7 @@ function Content(props: ContentProps) {
   const approval = approvals.find((one) => isAt(one, record))
   const wait = waits.find((one) => one.kind === 'EVENT' && isAt(one, record))
   const steps = record.step === null ? (tree.steps.get(placeOf(record)) ?? []) : []
-  const error = tellError(record)
+  const error = tellRecordError(record)
   const file = `${record.nodeId}${record.iteration === null ? '' : `-${record.iteration}`}`
   const alone = record.step === null && !/TRIGGER$/.test(record.nodeType) && whole && !run.hidden
   // Of what has not succeeded they say why, so they come first.

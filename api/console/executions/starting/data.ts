@@ -1,4 +1,7 @@
-import { api, queries, read } from '../../data/client.ts'
+import { api, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
+
+const { write } = resource('executions')
 
 /** Of a second try after a broken connection: the same key starts no second execution. */
 export function makeKey(): string {
@@ -13,7 +16,7 @@ type Recovery = { how: 'retry' | 'rerun'; version: 'same' | 'current'; key: stri
 export async function recoverExecution(id: string, { how, version, key }: Recovery) {
   const asked = { param: { id }, json: { version }, header: { 'Idempotency-Key': key } }
   const route = api.api.executions[':id'][how]
-  return told(read(route.$post(asked, { headers: asked.header })))
+  return write(read(route.$post(asked, { headers: asked.header })))
 }
 
 type Start = {
@@ -24,7 +27,7 @@ type Start = {
 
 export async function executeWorkflow(id: string, json: Start, key: string) {
   const headers = { 'Idempotency-Key': key }
-  return told(read(api.api.workflows[':id'].execute.$post({ param: { id }, json, query: {} }, { headers })))
+  return write(read(api.api.workflows[':id'].execute.$post({ param: { id }, json, query: {} }, { headers })))
 }
 
 type Single = { input?: unknown; nodes?: Record<string, unknown>; item?: unknown; version?: number }
@@ -33,11 +36,5 @@ type Single = { input?: unknown; nodes?: Record<string, unknown>; item?: unknown
 export async function runNode(workflowId: string, nodeId: string, json: Single, key: string) {
   const headers = { 'Idempotency-Key': key }
   const param = { id: workflowId, nodeId }
-  return told(read(api.api.workflows[':id'].nodes[':nodeId'].run.$post({ param, json }, { headers })))
-}
-
-async function told<T>(started: Promise<T>): Promise<T> {
-  const answer = await started
-  await queries.invalidateQueries({ queryKey: ['executions'] })
-  return answer
+  return write(read(api.api.workflows[':id'].nodes[':nodeId'].run.$post({ param, json }, { headers })))
 }

@@ -7,7 +7,7 @@ import { formatDuration, formatLeft } from '../../kit/time.tsx'
 import type { Run } from '../live.ts'
 import type { RecordState } from '../records.ts'
 import type { Row } from '../rows.ts'
-import { Fold, type ListProps, lengthOf, tellError } from '../steps.tsx'
+import { Fold, type ListProps, lengthOf, tellRecordError } from '../steps.tsx'
 import { Bar, Bars, percent, planOf, type Span } from './bars.tsx'
 import './timeline.css'
 import { nameRecord, placeOf, tellLoop } from '../tree.ts'
@@ -166,7 +166,7 @@ function Line({ row, run, begin, span, now, chosen, onChoose, onFold, countOf }:
       </span>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the name beside it is the button */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the name beside it is the button */}
-      <span className="track" title={tellError(record) || undefined} onClick={() => onChoose(record)}>
+      <span className="track" title={tellRecordError(record) || undefined} onClick={() => onChoose(record)}>
         <Bars
           record={record}
           run={run}

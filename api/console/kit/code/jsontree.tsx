@@ -73,7 +73,7 @@ function Row({ row, toggle, draggable, onPick }: RowProps) {
         <i />
       )}
       {row.name && <span className="json-key">{row.name}:</span>}
-      <span className={`value json-${kindOf(row.value)}`}>{tell(row)}</span>
+      <span className={`value json-${nameKind(row.value)}`}>{tell(row)}</span>
       {row.path && (
         <button
           type="button"
@@ -118,7 +118,7 @@ function sizeOf(value: unknown): number | null {
   return Array.isArray(value) ? value.length : Object.keys(value).length
 }
 
-function kindOf(value: unknown): string {
+function nameKind(value: unknown): string {
   if (typeof value === 'string') return 'text'
   return value !== null && typeof value === 'object' ? 'group' : 'literal'
 }

@@ -1,5 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, FRESH_MS, keepRows, queries, read } from '../../data/client.ts'
+import { api, FRESH_MS, keepRows, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
+
+const { useRead, write } = resource('playbooks')
 
 const playbooks = api.api.monitoring.teams[':teamId'].playbooks
 const one = playbooks[':id']
@@ -21,41 +23,30 @@ export type Step = {
 }
 
 export function usePlaybooks(teamId: string) {
-  return useQuery({
-    queryKey: ['playbooks', teamId],
-    queryFn: () => listPlaybooks(teamId),
-    enabled: teamId !== '',
-  })
+  return useRead([teamId], () => listPlaybooks(teamId))
 }
 
 export type NewPlaybook = Parameters<typeof playbooks.$post>[0]['json']
 
 export async function createPlaybook(teamId: string, json: NewPlaybook) {
-  return refresh(read(playbooks.$post({ param: { teamId }, json })))
+  return write(read(playbooks.$post({ param: { teamId }, json })))
 }
 
 type PlaybookPatch = Parameters<typeof one.$put>[0]['json']
 
 export async function updatePlaybook({ teamId, id }: Playbook, json: PlaybookPatch) {
-  return refresh(read(one.$put({ param: { teamId, id }, json })))
+  return write(read(one.$put({ param: { teamId, id }, json })))
 }
 
 export async function deletePlaybook({ teamId, id }: Playbook) {
-  return refresh(read(one.$delete({ param: { teamId, id } })))
+  return write(read(one.$delete({ param: { teamId, id } })))
 }
 
 /** Its newest runs, with what came of each step. */
 export function usePlaybookRuns({ teamId, id }: Playbook) {
-  return useQuery({
-    queryKey: ['playbooks', teamId, 'runs', id],
-    queryFn: () => read(one.runs.$get({ param: { teamId, id }, query: { size: '20' } })),
-    refetchInterval: FRESH_MS,
-    ...keepRows,
-  })
-}
-
-async function refresh<T>(work: Promise<T>): Promise<T> {
-  const done = await work
-  await queries.invalidateQueries({ queryKey: ['playbooks'] })
-  return done
+  return useRead(
+    [teamId, 'runs', id],
+    () => read(one.runs.$get({ param: { teamId, id }, query: { size: '20' } })),
+    { refetchInterval: FRESH_MS, ...keepRows },
+  )
 }

@@ -2,7 +2,7 @@ import { Field } from '../../kit/controls/field.tsx'
 import { Checkbox, NumberInput, Select, TextInput } from '../../kit/controls/input.tsx'
 import { nameConstant } from '../../kit/status.tsx'
 import { ExpressionInput } from '../expression/input.tsx'
-import { kindOf } from '../schema.ts'
+import { kindOfSchema } from '../schema.ts'
 import { faultsAt, tellFaults, useForm } from '../scope.ts'
 import type { ValueProps } from './field.ts'
 import { JsonInput } from './json.tsx'
@@ -38,7 +38,7 @@ function Leaf({ schema, path, value, edit, required = false }: ValueProps) {
   const setText = (text: string) => set(text === '' && !required ? undefined : text)
   const text = typeof value === 'string' ? value : ''
   const usual = schema.default ?? undefined
-  switch (kindOf(schema)) {
+  switch (kindOfSchema(schema)) {
     case 'choice':
     case 'constant':
       return <Choice {...{ schema, value, set, required }} disabled={readOnly} />

@@ -1,6 +1,6 @@
 import { useRef } from 'react'
 import { Button } from '../../kit/controls/button.tsx'
-import { isRecord, kindOf, type Schema, startValue } from '../schema.ts'
+import { isRecord, kindOfSchema, type Schema, startValue } from '../schema.ts'
 import { faultsAt, tellFaults, useForm } from '../scope.ts'
 import type { Edit, NestedProps } from './field.ts'
 
@@ -47,7 +47,7 @@ export function ListField({ schema, path, label, value, edit, required, hideLabe
     change(shift)
   }
   // An object of its own fields needs more room than a line.
-  const isCard = (item: unknown) => ['object', 'variants'].includes(kindOf(inner)) && isRecord(item)
+  const isCard = (item: unknown) => ['object', 'variants'].includes(kindOfSchema(inner)) && isRecord(item)
   const one = label.replace(/s$/, '')
   const acts = (key: number, at: number) => (
     <div className="entry-acts">

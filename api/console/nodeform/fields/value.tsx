@@ -2,7 +2,7 @@ import { useId } from 'react'
 import { TextInput } from '../../kit/controls/input.tsx'
 import { WorkflowChoice } from '../../workflows/choice.tsx'
 import { ExpressionInput } from '../expression/input.tsx'
-import { canShow, kindOf } from '../schema.ts'
+import { canShow, kindOfSchema } from '../schema.ts'
 import { useForm } from '../scope.ts'
 import { CredentialField } from './credential.tsx'
 import type { ValueProps } from './field.ts'
@@ -26,7 +26,7 @@ export function ValueField({ value: given, ...rest }: ValueProps) {
   if (special === 'condition' && typeof value === 'object') return <MisfitField {...props} />
   if (special === 'credential') return <CredentialField {...props} />
   if (special) return <SpecialField {...props} special={special} />
-  switch (kindOf(schema)) {
+  switch (kindOfSchema(schema)) {
     case 'any':
     case 'variants':
       return <VariantField {...props} Value={ValueField} />

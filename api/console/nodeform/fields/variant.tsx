@@ -1,5 +1,13 @@
 import { useState } from 'react'
-import { chooseVariant, fits, kindOf, listVariants, nameVariant, type Schema, startValue } from '../schema.ts'
+import {
+  chooseVariant,
+  fits,
+  kindOfSchema,
+  listVariants,
+  nameVariant,
+  type Schema,
+  startValue,
+} from '../schema.ts'
 import { useForm } from '../scope.ts'
 import type { Edit, NestedProps } from './field.ts'
 
@@ -52,7 +60,7 @@ export function VariantField({ Value, ...props }: NestedProps) {
 
 /** Keeps of a value what the other kind can hold. */
 function convert(schema: Schema, value: unknown): unknown {
-  const kind = kindOf(schema)
+  const kind = kindOfSchema(schema)
   if (value === undefined)
     return ['number', 'choice', 'expression'].includes(kind) ? undefined : startValue(schema)
   if (kind === 'json' || fits(schema, value)) return value

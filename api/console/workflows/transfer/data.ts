@@ -1,6 +1,8 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, queries, read } from '../../data/client.ts'
+import { api, read } from '../../data/client.ts'
 import { isRefused } from '../../data/refusal.ts'
+import { resource } from '../../data/resource.ts'
+
+const { refresh, useRead } = resource('workflows')
 
 async function readReport(id: string) {
   try {
@@ -15,11 +17,7 @@ export type ImportReport = NonNullable<Awaited<ReturnType<typeof readReport>>>
 
 /** What the import of a workflow said; null for one that was not imported. */
 export function useImportReport(id: string) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id, 'report'],
-    queryFn: () => readReport(id),
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+  return useRead(['one', id, 'report'], () => readReport(id), { staleTime: Number.POSITIVE_INFINITY })
 }
 
 type Given = { teamId: string; workflow: object; name?: string }
@@ -35,7 +33,7 @@ export type ImportPlan = Awaited<ReturnType<typeof planImport>>
 
 export async function importWorkflow(json: Given) {
   const made = await read(api.api.workflows.import.$post({ query: {}, json }))
-  await queries.invalidateQueries({ queryKey: ['workflows'] })
+  await refresh()
   return made as Extract<typeof made, { id: string }>
 }
 

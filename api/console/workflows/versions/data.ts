@@ -1,19 +1,20 @@
-import { useQuery } from '@tanstack/react-query'
-import { api, keepRows, queries, read } from '../../data/client.ts'
+import { api, keepRows, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
+
+const { useRead, write } = resource('workflows')
 
 /** The graph of one version of a workflow: a version never changes. */
 export function useGraph(workflowId: string | undefined, version: number | undefined) {
-  return useQuery({
-    queryKey: ['workflows', 'version', workflowId, version],
-    queryFn: () =>
+  return useRead(
+    ['version', workflowId, version],
+    () =>
       read(
         api.api.workflows[':id'].versions[':version'].$get({
           param: { id: workflowId!, version: String(version) },
         }),
       ),
-    enabled: workflowId !== undefined && version !== undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+    { enabled: workflowId !== undefined && version !== undefined, staleTime: Number.POSITIVE_INFINITY },
+  )
 }
 
 export type Graph = Pick<NonNullable<ReturnType<typeof useGraph>['data']>, 'nodes' | 'edges'>
@@ -24,22 +25,18 @@ async function listVersions(id: string, page: number) {
 }
 
 export function useVersions(id: string, page: number) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id, 'versions', page],
-    queryFn: () => listVersions(id, page),
-    ...keepRows,
-  })
+  return useRead(['one', id, 'versions', page], () => listVersions(id, page), keepRows)
 }
 
 export type VersionItem = Awaited<ReturnType<typeof listVersions>>['content'][number]
 
 export function useVersion(id: string, version: number | undefined) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id, 'version', version],
-    queryFn: () =>
+  return useRead(
+    ['one', id, 'version', version],
+    () =>
       read(api.api.workflows[':id'].versions[':version'].$get({ param: { id, version: String(version) } })),
-    enabled: version !== undefined,
-  })
+    { enabled: version !== undefined },
+  )
 }
 
 async function compareVersions(id: string, from: number, to: number) {
@@ -51,22 +48,17 @@ export type VersionDiff = Awaited<ReturnType<typeof compareVersions>>
 
 /** What changed from one version to the other. */
 export function useDiff(id: string, from: number | undefined, to: number | undefined) {
-  return useQuery({
-    queryKey: ['workflows', 'one', id, 'diff', from, to],
-    queryFn: () => compareVersions(id, from!, to!),
+  return useRead(['one', id, 'diff', from, to], () => compareVersions(id, from!, to!), {
     enabled: from !== undefined && to !== undefined,
   })
 }
 
 export async function restoreVersion(id: string, version: number) {
   const param = { id, version: String(version) }
-  const restored = await read(api.api.workflows[':id'].versions[':version'].restore.$post({ param }))
-  await queries.invalidateQueries({ queryKey: ['workflows'] })
-  return restored
+  return write(read(api.api.workflows[':id'].versions[':version'].restore.$post({ param })))
 }
 
 export async function deleteVersion(id: string, version: number) {
   const param = { id, version: String(version) }
-  await read(api.api.workflows[':id'].versions[':version'].$delete({ param }))
-  await queries.invalidateQueries({ queryKey: ['workflows', 'one', id] })
+  await write(read(api.api.workflows[':id'].versions[':version'].$delete({ param })), 'one', id)
 }
