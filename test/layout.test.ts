@@ -78,7 +78,7 @@ test('there are no circular imports, not even of types, nor in the console', asy
 })
 
 test(`no folder has more than ${MAX_FILES} files, except those of the node types`, async () => {
-  const files = [...sources, ...(await listFiles('test'))]
+  const files = [...sources, ...pages, ...(await listFiles('test'))]
   const folders = Object.groupBy(files, (file) => dirname(file))
   const crowded = Object.entries(folders).filter(([, files]) => files!.length > MAX_FILES)
   expect(crowded.map(([folder]) => folder).filter((folder) => !folder.endsWith('/nodes'))).toEqual([])

@@ -1,4 +1,16 @@
 import { useState } from 'react'
+import { addressOf } from '../data/client.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Switch } from '../kit/controls/input.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { useRowWork } from '../kit/trial.ts'
+import { useTeam } from '../shell/role.tsx'
 import {
   deleteForwarder,
   type Forwarder,
@@ -6,19 +18,7 @@ import {
   saveForwarder,
   testForwarder,
   useForwarders,
-} from '../data/audit.ts'
-import { addressOf } from '../data/client.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { Switch } from '../kit/input.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Age } from '../kit/time.tsx'
-import { useRowWork } from '../kit/trial.ts'
-import { useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { ForwarderDialog } from './forwarder.tsx'
 
 /** What sends the entries to a SIEM as they are written. */

@@ -1,16 +1,16 @@
+import '../people/team.css'
 import { useState } from 'react'
-import { purgeAudit, type Retention, updateRetention, useRetention } from '../data/audit.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { useSend } from '../kit/send.ts'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { Time } from '../kit/time.tsx'
-import '../people/team.css'
 import { useTeam } from '../shell/role.tsx'
+import { purgeAudit, type Retention, updateRetention, useRetention } from './data.ts'
 
 /** For how long entries and reports are kept. */
 export function AuditRetention() {

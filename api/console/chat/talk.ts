@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react'
-import { type Chat, followReply, postMessage, refreshChats, type Sent, writeMessage } from '../data/chats.ts'
 import { isRefused, Refusal } from '../data/refusal.ts'
 import { notifyError } from '../kit/notices.tsx'
+import { type Chat, followReply, postMessage, refreshChats, type Sent, writeMessage } from './data.ts'
 
 /**
  * The next message of a chat and the reply to it as it comes: `sent` is what was sent last, and `reply` what has come

@@ -1,24 +1,24 @@
 import { useMemo, useState } from 'react'
+import { useQueryState } from '../kit/address.ts'
+import { Button, LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select, TextInput } from '../kit/controls/input.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { Menu } from '../kit/overlays/menu.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { useRowWork } from '../kit/trial.ts'
+import { useCommands } from '../shell/commands.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type CredentialItem,
   connectCredential,
   testCredential,
   useCredentials,
   useCredentialTypes,
-} from '../data/credentials.ts'
-import { useQueryState } from '../kit/address.ts'
-import { Button, LinkButton } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
-import { PageHeader } from '../kit/header.tsx'
-import { Select, TextInput } from '../kit/input.tsx'
-import { Menu } from '../kit/menu.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Age } from '../kit/time.tsx'
-import { useRowWork } from '../kit/trial.ts'
-import { useCommands } from '../shell/commands.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { CredentialDialog, EditCredential } from './dialog.tsx'
 import { CredentialUsage, DeleteCredential } from './usage.tsx'
 

@@ -1,8 +1,8 @@
 import { useState } from 'react'
 import { isRefused, problemsOf } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
-import { useConfirm } from '../kit/confirm.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import type { EditorProps } from './editor.tsx'
 import { moveStore, send } from './graph/save.ts'
 

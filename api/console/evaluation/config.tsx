@@ -1,4 +1,14 @@
+import '../people/team.css'
 import { useState } from 'react'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { useSend } from '../kit/send.ts'
+import { Loaded, Refused } from '../kit/states.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type ConfigPatch,
   type EvalConfig,
@@ -8,17 +18,7 @@ import {
   updateTeamEvalConfig,
   useEvalConfig,
   useTeamEvalConfig,
-} from '../data/evaluations.ts'
-import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
-import { notify } from '../kit/notices.tsx'
-import { useSend } from '../kit/send.ts'
-import { Loaded, Refused } from '../kit/states.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
-import '../people/team.css'
+} from './data.ts'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 /** Whether the runs of a workflow are judged, by whom, and in what. */

@@ -1,10 +1,10 @@
 import { useMemo, useState } from 'react'
-import { cancelExecution, deleteExecution } from '../data/executions.ts'
 import { go } from '../kit/address.ts'
-import { useConfirm } from '../kit/confirm.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { isOpen } from '../kit/status.tsx'
 import { type Role, useRole } from '../shell/role.tsx'
+import { cancelExecution, deleteExecution } from './data.ts'
 import { saveText } from './detail/save.ts'
 import type { Run } from './live.ts'
 

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import type { RecordState } from '../data/records.ts'
 import { useQueryState } from '../kit/address.ts'
 import { isOpen } from '../kit/status.tsx'
+import type { RecordState } from './records.ts'
 import { iterationKey, listRows, type Pick } from './rows.ts'
 import { findLoop, placeOf, type Tree } from './tree.ts'
 

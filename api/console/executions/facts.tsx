@@ -1,4 +1,4 @@
-import { CopyButton } from '../kit/copy.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
 import { Facts } from '../kit/header.tsx'
 import { isOpen, nameConstant } from '../kit/status.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'

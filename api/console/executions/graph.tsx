@@ -1,6 +1,4 @@
 import { type KeyboardEvent, useMemo, useState } from 'react'
-import type { Graph } from '../data/graphs.ts'
-import type { RecordState } from '../data/records.ts'
 import {
   cutWord,
   type DrawnNode,
@@ -13,8 +11,10 @@ import {
   shiftDrawing,
 } from '../graph/lines.ts'
 import type { Place } from '../graph/place.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { nameStatus, StatusSign } from '../kit/status.tsx'
+import type { Graph } from '../workflows/versions/data.ts'
+import type { RecordState } from './records.ts'
 import '../graph/graph.css'
 import './graph.css'
 import { type LoopCount, type Tree, tellLoop, worstOf } from './tree.ts'

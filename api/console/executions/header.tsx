@@ -1,16 +1,16 @@
 import { useMemo } from 'react'
 import { Link } from 'wouter'
-import { Button } from '../kit/button.tsx'
-import { copyText } from '../kit/copy.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { copyText } from '../kit/controls/copy.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Menu } from '../kit/menu.tsx'
+import { Menu } from '../kit/overlays/menu.tsx'
 import { isOpen, Pill, StatusBadge } from '../kit/status.tsx'
 import { useCommands } from '../shell/commands.tsx'
 import { useRole } from '../shell/role.tsx'
 import { saveRun, useActs, useRemoval } from './acts.ts'
 import { RunFacts } from './facts.tsx'
 import type { Run } from './live.ts'
-import { InputDialog, RecoverDialog } from './starting.tsx'
+import { InputDialog, RecoverDialog } from './starting/starting.tsx'
 
 type HeaderProps = {
   run: Run

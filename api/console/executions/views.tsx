@@ -1,16 +1,16 @@
 import { useCallback } from 'react'
-import type { Graph } from '../data/graphs.ts'
-import type { NodeRecord, RecordState } from '../data/records.ts'
-import { Checkbox } from '../kit/input.tsx'
+import { Checkbox } from '../kit/controls/input.tsx'
+import { Tabs } from '../kit/controls/tabs.tsx'
 import { Loading } from '../kit/states.tsx'
 import { isOpen } from '../kit/status.tsx'
-import { Tabs } from '../kit/tabs.tsx'
+import type { Graph } from '../workflows/versions/data.ts'
 import { type useChosen, useRows } from './chosen.ts'
 import { RunGraph } from './graph.tsx'
-import { useKeys } from './keys.ts'
+import { useExecutionKeys } from './keys.ts'
 import type { Run } from './live.ts'
+import type { NodeRecord, RecordState } from './records.ts'
 import { Steps } from './steps.tsx'
-import { Timeline } from './timeline.tsx'
+import { Timeline } from './timeline/timeline.tsx'
 import { countLoop, placeOf, type Tree } from './tree.ts'
 
 type ViewsProps = {
@@ -27,7 +27,7 @@ type ViewsProps = {
 export function Views({ run, graph, tree, known, chosen, now }: ViewsProps) {
   const { node, record, view, choose, close, show, failedOnly } = chosen
   const { rows, picks, fold, pick } = useRows(tree, chosen)
-  useKeys({ rows, chosen: record?.id, onChoose: choose, onClose: node ? close : null, onView: show })
+  useExecutionKeys({ rows, chosen: record?.id, onChoose: choose, onClose: node ? close : null, onView: show })
   const countOf = useCallback(
     (loop: RecordState) => {
       const taken = known.get(loop.id)?.itemsTaken ?? 0

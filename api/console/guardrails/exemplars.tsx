@@ -1,27 +1,20 @@
 import { useState } from 'react'
-import {
-  CATEGORIES,
-  checkText,
-  deleteExemplar,
-  type Exemplar,
-  saveExemplar,
-  useExemplars,
-} from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Select, TextArea, TextInput } from '../kit/input.tsx'
-import { Managed } from '../kit/managed.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
-import { Pager } from '../kit/pager.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
+import { Managed } from '../kit/tables/managed.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
 import { Age } from '../kit/time.tsx'
 import { useTrial } from '../kit/trial.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { CATEGORIES, checkText, deleteExemplar, type Exemplar, saveExemplar, useExemplars } from './data.ts'
 
 /** Texts of the team whose meaning checks look for. */
 export function Exemplars() {

@@ -1,25 +1,25 @@
+import '../people/team.css'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { useCredentials } from '../data/credentials.ts'
+import { useCredentials } from '../credentials/data.ts'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
+import { Facts } from '../kit/header.tsx'
+import { Loaded, Refused } from '../kit/states.tsx'
+import { formatMoney, Time } from '../kit/time.tsx'
+import { useTrial } from '../kit/trial.ts'
+import { MODEL_PROVIDERS } from '../monitoring/usage/data.ts'
+import { SettingsForm } from '../settings/form.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type GuardrailSettings,
   type Tried,
   tryRule,
   updateGuardrailSettings,
   useGuardrailSettings,
-} from '../data/guardrails.ts'
-import { MODEL_PROVIDERS } from '../data/models.ts'
-import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Facts } from '../kit/header.tsx'
-import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
-import { Loaded, Refused } from '../kit/states.tsx'
-import { formatMoney, Time } from '../kit/time.tsx'
-import { useTrial } from '../kit/trial.ts'
-import '../people/team.css'
-import { SettingsForm } from '../settings/form.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { Outcome } from './rule.tsx'
 
 const CHECKS = {

@@ -1,15 +1,15 @@
 import { type ReactNode, useState } from 'react'
-import { createRule, type Rule, type Tried, tryRule, updateRule } from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
 import { useTrial } from '../kit/trial.ts'
+import { createRule, type Rule, type Tried, tryRule, updateRule } from './data.ts'
 
 const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const

@@ -1,4 +1,4 @@
-import { Checkbox } from './input.tsx'
+import { Checkbox } from './controls/input.tsx'
 
 type Chosen = ReadonlySet<string>
 type ChooseProps = { chosen: Chosen; onChoose: (chosen: Chosen) => void }

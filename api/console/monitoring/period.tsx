@@ -1,8 +1,8 @@
 import { useMemo } from 'react'
 import { serverNow } from '../data/clock.ts'
-import type { Span } from '../data/monitoring.ts'
-import { Field } from '../kit/field.tsx'
-import { Select } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select } from '../kit/controls/input.tsx'
+import type { Span } from './data.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

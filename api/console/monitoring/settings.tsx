@@ -1,15 +1,15 @@
+import '../people/team.css'
 import { useState } from 'react'
-import { CHANNEL_TYPES, useChannels } from '../data/channels.ts'
-import { type MonitoringConfig, updateMonitoringConfig, useMonitoringConfig } from '../data/monitoring.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { useSend } from '../kit/send.ts'
 import { Loaded, Refused } from '../kit/states.tsx'
-import '../people/team.css'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { CHANNEL_TYPES, useChannels } from './channels/data.ts'
+import { type MonitoringConfig, updateMonitoringConfig, useMonitoringConfig } from './data.ts'
 
 /** What a team is alerted of, and where. */
 export function AlertSettings() {

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { problemsOf } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
 import { useSend } from '../kit/send.ts'
 import { Refused } from '../kit/states.tsx'

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useContext } from 'react'
-import type { User } from '../data/people.ts'
+import type { User } from './data.ts'
 
 export type Role = User['teams'][number]['role']
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react'
 import { go } from '../kit/address.ts'
-import { Dialog } from '../kit/dialog.tsx'
+import { Dialog } from '../kit/overlays/dialog.tsx'
 import { NAV } from '../pages.tsx'
 
 const CHORD_MS = 1_000

@@ -1,5 +1,5 @@
 import type { Edge, Node } from '@xyflow/react'
-import type { Note } from '../../workflows/notes.ts'
+import type { Note } from '../../graph/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, nameNode } from '../graph/kinds.ts'
 import { type EditorNode, fitLoops, sortForCanvas } from '../graph/model.ts'
 import type { EditorState, Fault } from '../graph/store.ts'

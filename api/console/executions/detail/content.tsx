@@ -1,8 +1,6 @@
 import { useState } from 'react'
 import { Asked, useDecide } from '../../approvals/decide.tsx'
-import type { NodeRecord, RecordState, useRecord } from '../../data/records.ts'
-import type { Wait } from '../../data/waits.ts'
-import { Button } from '../../kit/button.tsx'
+import { Button } from '../../kit/controls/button.tsx'
 import { Facts } from '../../kit/header.tsx'
 import { Refused } from '../../kit/states.tsx'
 import { isOpen } from '../../kit/status.tsx'
@@ -10,10 +8,12 @@ import { formatDuration, Time, Until } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
-import { lengthOf, tellError } from '../steps.tsx'
+import type { NodeRecord, RecordState, useRecord } from '../records.ts'
+import { lengthOf, tellRecordError } from '../steps.tsx'
 import { placeOf } from '../tree.ts'
 import { tellUsage } from '../usage.ts'
 import { EventActs } from '../waiting.tsx'
+import type { Wait } from '../waits.ts'
 import { AskedStart } from './again.tsx'
 import { Attempts } from './attempts.tsx'
 import type { DetailProps } from './detail.tsx'
@@ -37,7 +37,7 @@ export function Content(props: ContentProps) {
   const approval = approvals.find((one) => isAt(one, record))
   const wait = waits.find((one) => one.kind === 'EVENT' && isAt(one, record))
   const steps = record.step === null ? (tree.steps.get(placeOf(record)) ?? []) : []
-  const error = tellError(record)
+  const error = tellRecordError(record)
   const alone = record.step === null && !/TRIGGER$/.test(record.nodeType) && whole && !run.hidden
   // Of what has not succeeded they say why, so they come first.
   const attempts = <Attempts executionId={run.id} record={record} hidden={run.hidden} now={now} />
