@@ -3,6 +3,7 @@ import { Fault } from '../../db/fault.ts'
 import type { ModelCheck } from '../../db/guardrails/settings.ts'
 import type { Store } from '../../db/scope.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'
+import { unlessAborted } from '../abort.ts'
 import type { Evaluator } from '../expressions/evaluator.ts'
 import type { UsageMeter } from '../models/meter.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -70,7 +71,7 @@ async function checkOnce({ guardrails, signal }: Place, request: CheckRequest): 
   signal.throwIfAborted()
   try {
     const isOver = () => signal.aborted
-    const result = await unlessAborted(signal, runLongChecks(guardrails, request, isOver))
+    const result = await unlessAborted(runLongChecks(guardrails, request, isOver), signal)
     signal.throwIfAborted()
     return result
   } catch (error) {
@@ -91,15 +92,6 @@ async function checkOnce({ guardrails, signal }: Place, request: CheckRequest): 
     }))
     return { passed, violations: [], checks }
   }
-}
-
-/** What comes of the work; rejects at once when the signal is aborted. */
-function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
 }
 
 /** The checks that a request asks for. */

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
+import { unlessAborted } from '../abort.ts'
 import { createEgress, type Egress, type EgressOptions } from '../egress/egress.ts'
 import { type Agents, createAgents } from './agents.ts'
 import {
@@ -199,7 +200,7 @@ function createRenewal({ renew }: HttpRequest) {
     async isWorth(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<boolean> {
       if (!renew || asked) return false
       asked = true
-      const renewed = await abortable(
+      const renewed = await unlessAborted(
         renew().catch((error) => {
           thrown = { error }
           throw error
@@ -304,17 +305,7 @@ async function send(
     signal,
   })
   // undici notices an abort only once it is connected, so a slow name server would delay it.
-  return abortable(sent, signal)
-}
-
-/** Rejects as soon as the signal is aborted, with its reason. */
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
+  return unlessAborted(sent, signal)
 }
 
 /** Changes `hop` into the next request. As in browsers, 303 leads to a GET, and 301 and 302 after a POST. */

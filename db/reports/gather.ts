@@ -69,8 +69,7 @@ export async function gatherReport(
   const seen = await readSnapshot(reader).execute((db) => readSections(db, asked, signal))
   const { last, sections, span, count, teamName, madeAt } = seen
   signal.throwIfAborted()
-  const verified = verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
-  const found = await Promise.race([verified, rejectWhen(signal)])
+  const found = await verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
   const { problem, intactFrom, erased, purgedBreaks, breaks, entries: entriesVerified, findings } = found
   const { id, name, type, createdAt, createdBy, createdByName } = asked
   return {
@@ -92,14 +91,6 @@ export async function gatherReport(
     },
     sections,
   }
-}
-
-/** Rejects as soon as `signal` is aborted, whatever else does not end then. */
-function rejectWhen(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 async function readSections(db: Db, asked: ClaimedReport, signal: AbortSignal) {
