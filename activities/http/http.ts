@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import { unlessAborted } from '../abort.ts'
 import { createEgress, type Egress, type EgressOptions } from '../egress/egress.ts'
 import { type Agents, createAgents } from './agents.ts'
@@ -270,7 +271,7 @@ function readUrl(text: string, headers: Map<string, string>, base?: URL): URL {
     throw new HttpError('bad-url', `the URL must begin with http:// or https://, not ${url.protocol}`)
   }
   if (url.username || url.password) {
-    const plain = `${decode(url.username)}:${decode(url.password)}`
+    const plain = `${decodeUriPart(url.username)}:${decodeUriPart(url.password)}`
     if (!headers.has('authorization')) {
       headers.set('authorization', `Basic ${Buffer.from(plain).toString('base64')}`)
     }
@@ -278,14 +279,6 @@ function readUrl(text: string, headers: Map<string, string>, base?: URL): URL {
     url.password = ''
   }
   return url
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 async function send(

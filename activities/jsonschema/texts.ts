@@ -1,5 +1,6 @@
 import { removeUriSchemePlugin } from '@hyperjump/browser'
 import { registerSchema, unregisterSchema, validate } from '@hyperjump/json-schema/draft-2020-12'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import '@hyperjump/json-schema/draft-2019-09'
 import '@hyperjump/json-schema/draft-07'
 import * as Instance from '@hyperjump/json-schema/instance/experimental'
@@ -170,7 +171,7 @@ function describeUnit(unit: Unit, resources: Map<string, unknown>, root: Node): 
   const { offset = 0, length = 0 } = node ?? {}
   const value = node && Instance.value(node)
   return {
-    path: readable(path),
+    path: decodeUriPart(path),
     keyword,
     message: describeMisfit(keyword, expected, value),
     start: offset,
@@ -197,15 +198,7 @@ const split = (pointer: string) =>
   pointer
     .split('/')
     .slice(1)
-    .map((part) => readable(part).replaceAll('~1', '/').replaceAll('~0', '~'))
-
-function readable(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
-}
+    .map((part) => decodeUriPart(part).replaceAll('~1', '/').replaceAll('~0', '~'))
 
 function findNode(root: Node, pointer: string): Node | undefined {
   return split(pointer).reduce<Node | undefined>(

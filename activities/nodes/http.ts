@@ -11,6 +11,7 @@ import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/call
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import { readDispositionName } from '../files/disposition.ts'
@@ -165,12 +166,7 @@ function saveAnswer({ config, files }: NodeContext, { method }: HttpRequest) {
 
 /** The last part of a URL's path, as a name for its file. */
 function nameOf({ pathname }: URL): string {
-  const last = pathname.split('/').at(-1) ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodeUriPart(pathname.split('/').at(-1) ?? '')
 }
 
 /** An answer came, but cannot be taken. */

@@ -1,4 +1,5 @@
 import type { SentNotice } from '../../../db/monitoring/channels/deliveries.ts'
+import { escapeMarkup } from '../../../workflows/texts.ts'
 
 /** What is told of something, wherever it is told. `id` stays the same for all tries of a delivery. */
 export type NotificationMessage = {
@@ -96,10 +97,5 @@ function cutLine(text: string): string {
  * `[words](link)`: a character that is not seen takes them apart.
  */
 function escapeSlack(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('@', '@\u200b')
-    .replaceAll('](', ']\u200b(')
+  return escapeMarkup(text, /[&<>]/g).replaceAll('@', '@\u200b').replaceAll('](', ']\u200b(')
 }

@@ -1,3 +1,5 @@
+import { ENTITIES } from '../../../workflows/texts.ts'
+
 /** What is wrong with a document, and where. */
 export type XmlFault = SyntaxError & { at: number }
 
@@ -58,11 +60,9 @@ export function escapeAttribute(text: string): string {
   return text.replace(/[&<>"\t\n\r]/g, escapeCharacter)
 }
 
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
 /** A character as a reference. */
 export function escapeCharacter(character: string): string {
-  return ESCAPES[character] ?? `&#${character.codePointAt(0)};`
+  return ENTITIES[character] ?? `&#${character.codePointAt(0)};`
 }
 
 function demandWritable(text: string): void {
