@@ -23,7 +23,7 @@ export type ThreadPool<Job, Message extends object> = {
 } & Pick<DetectorPool, 'hold' | 'close'>
 
 /** The parts of a job. `fail` makes what stands for a part of which nothing has come, with a sentence that says why. */
-export type Parts<Name extends string, Message, Result> = {
+type Parts<Name extends string, Message, Result> = {
   /** Processor time for all of them. */
   limitMs: number
   /** How long the job may wait for a thread, if not as long as any. */

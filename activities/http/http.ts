@@ -59,7 +59,7 @@ export type HttpRequest = {
  * Is told what really goes out and comes in, redirects included, but for what `authorize` has added: that is
  * masked. Header names are in lower case.
  */
-export type HttpWatch = {
+type HttpWatch = {
   sent(request: {
     method: string
     url: string

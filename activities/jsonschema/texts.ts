@@ -11,7 +11,7 @@ import { useLinearPatterns } from './patterns.ts'
 import { cutShort, describeMisfit } from './words.ts'
 
 /** A place where a text does not fit a schema: its path as a JSON pointer, and where it is in the text, in UTF-16 units. */
-export type Misfit = { path: string; keyword: string; message: string; start: number; end: number }
+type Misfit = { path: string; keyword: string; message: string; start: number; end: number }
 
 /** Where a text does not fit a schema; or why the text is no JSON, or the schema none that can be used. */
 export type TextFit =

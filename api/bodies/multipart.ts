@@ -163,7 +163,7 @@ export async function* whole(stream: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-export function notWhole(): Fault {
+function notWhole(): Fault {
   return invalid([
     { path: 'body', message: 'must be whole: it ended early, or is not what its Content-Type says' },
   ])

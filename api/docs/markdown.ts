@@ -7,7 +7,7 @@ import { escapeMarkup } from '../../workflows/texts.ts'
 export type Rendered = { title: string; lead: string; sections: Section[]; html: string }
 
 /** A heading of the second level, as the table of contents lists it. */
-export type Section = { id: string; text: string }
+type Section = { id: string; text: string }
 
 /**
  * Renders a chapter of the guide. In the repository, links to chapters and images are relative

@@ -208,7 +208,7 @@ export function walkChain(keys: Keys, teamId: string, { ranges, base, isErased, 
 }
 
 /** Whether this installation has signed the entry, which has a signature. */
-export function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
+function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
   return isSigned(keys, { mac: mac!, keyId: keyId ?? '' }, (id) =>
     signEntry(keys, id, { teamId, seq, ts: tsText, core }),
   )

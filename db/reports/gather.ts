@@ -14,7 +14,7 @@ import type { ReportPeriod, ReportSection } from './sections.ts'
 import { tellSecurity } from './security.ts'
 
 /** What proves a report: all times are ISO 8601. */
-export type ReportProof = {
+type ReportProof = {
   valid: boolean
   /** What was found first; null if the chain verifies. */
   problem: { kind: string; seq: number | null; message: string } | null

@@ -28,17 +28,6 @@ const TOLERANCE_SECONDS = 300
  * delivery among all of the webhook: the `id` that its sender gives it, which nobody signs, and the `stamp` that
  * the signature and its time are.
  */
-export function checkSignature(
-  signature: Signature,
-  body: Uint8Array,
-  readHeader: (name: string) => string | undefined,
-): Delivery {
-  const signed = beginSignature(signature, readHeader)
-  signed.update(body)
-  return signed.check()
-}
-
-/** The same for a body that comes piece by piece. A timestamp that is missing or too old is refused at once. */
 export function beginSignature(
   signature: Signature,
   readHeader: (name: string) => string | undefined,

@@ -263,7 +263,7 @@ function markLoop(id: string | undefined): void {
 }
 
 /** Moves the view to a node, and the keyboard with it. */
-export function focusNode(id: string): void {
+function focusNode(id: string): void {
   document
     .querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
     ?.focus({ preventScroll: true })
