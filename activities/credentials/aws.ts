@@ -36,7 +36,7 @@ export function signForAws(data: Record<string, string>, credentials: Pick<Crede
   }
 }
 
-/** What is signed: of the headers those that say what is asked for, since others may be changed on the way. */
+/** The headers that are signed: those that say what is asked for, since others may be changed on the way. */
 function describeRequest({ method, url, headers, body }: AuthorizedHop, asItIs: boolean) {
   const query: Record<string, string[]> = {}
   for (const [name, value] of url.searchParams) {

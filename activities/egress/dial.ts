@@ -33,7 +33,7 @@ export function createDial(findEgress: () => Egress): Dial {
     try {
       return await unlessAborted(opening, stop.signal)
     } catch (error) {
-      // What comes after all is of no use to anybody.
+      // A connection that is made after all is not used.
       opening.then(
         (socket) => socket.destroy(),
         () => {},

@@ -19,7 +19,7 @@ export type FormatConversion =
   | { kind: 'html'; page: string; picks: (readonly [name: string, HtmlPick])[] }
   /** Gives epoch milliseconds, or null if the text is not in the format. */
   | { kind: 'date'; text: string; format: string; zone: string; locale: string }
-  /** What of a page is picked, with jQuery's selectors: for each field a text, or a list of them. */
+  /** The fields of a page, picked with jQuery's selectors: each is a text, or a list of them. */
   | { kind: 'html'; document: string; fields: PageField[]; trim: boolean; clean: boolean }
   | { kind: 'html'; markdown: string; options: Record<string, unknown> }
   | { kind: 'html'; toMarkdown: string; options: Record<string, unknown> }

@@ -255,7 +255,7 @@ function demandSendable(authority: Authority, { headers }: AuthorizedHop): void 
   }
 }
 
-/** What is wrong with a header that a user gave, as words that follow its name; null if nothing is. */
+/** The fault of a header that a user gave, as words that follow its name; null if nothing is. */
 export function findRequestHeaderFault(name: string, value: string): string | null {
   if (!TOKEN.test(name)) return 'has a name that is not a valid HTTP header name'
   if (FRAMING.has(name.toLowerCase())) return 'is set by the HTTP client itself and cannot be changed'

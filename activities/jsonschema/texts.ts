@@ -19,7 +19,7 @@ export type TextFit =
   | { notJson: { message: string; position: number } }
   | { misfits: Misfit[]; more: number }
 
-/** So many misfits are told. */
+/** The most misfits that are named. */
 const MAX_TOLD = 100
 const MAX_LEVELS = 500
 
@@ -156,7 +156,7 @@ function collectUnits(units: Unit[], collected: Unit[] = []): Unit[] {
 const FORBIDS =
   /(?<!\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas))\/(additionalProperties|additionalItems|unevaluatedProperties|unevaluatedItems|items|propertyNames)$/
 
-/** The keyword that a value does not fit. Of what a schema `false` forbids that is the one it stands under, or `false`. */
+/** The keyword that a value does not fit. Of what a schema `false` forbids that is the one that it is the value of, or `false`. */
 function nameKeyword({ keyword, absoluteKeywordLocation }: Unit): string {
   const name = keyword.slice(keyword.lastIndexOf('/') + 1)
   return name === 'validate' ? (FORBIDS.exec(absoluteKeywordLocation)?.[1] ?? 'false') : name

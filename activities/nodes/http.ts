@@ -55,7 +55,7 @@ const READ_AGAIN_MS = 1_000
  */
 export const runHttpRequest: NodeRunner = (context) => sendRequest(context)
 
-/** How a request is sent whose values come from somebody who is not trusted, such as a model. */
+/** How a request is sent whose values come from a source that is not trusted, such as a model. */
 export type HttpManner = {
   /** Called before the request is sent, once nothing else can fail. What it throws, the node fails with. */
   begin?: () => Promise<void>
@@ -127,7 +127,7 @@ function noteWarnings({ notes }: NodeContext, messages: string[]): void {
 
 /**
  * Reads a large answer in another process. While none can be had, the answer is kept, with its share, and the
- * call is not made again: until the node's own limit, or until nobody wants the answer any more.
+ * call is not made again: until the node's own limit, or until the answer is no longer wanted.
  */
 async function readAway(
   { evaluator, bindings, signal }: NodeContext,

@@ -43,7 +43,7 @@ const PART_BYTES = 256 * 1024
 const WRITERS = { html: writeReportHtml, json: writeReportJson }
 
 /**
- * Makes one report that nobody makes. If this process ends, another one begins anew when the claim is over; a claim
+ * Makes one report that no process is making. If this process ends, another one begins anew when the claim is over; a claim
  * that was lost completes nothing. Stops when `stopping` is aborted, and lets another process go on at once. Resolves to
  * false if there is none to make. Throws only if the database cannot be asked.
  */

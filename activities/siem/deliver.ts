@@ -119,7 +119,7 @@ async function post(
     body,
     timeoutMs: DELIVERY_MS,
     maxBytes: MAX_ANSWER_BYTES,
-    // A redirected request could reach somebody else, or lose its body.
+    // A redirected request could reach another receiver, or lose its body.
     redirects: 'none',
     signal,
   })

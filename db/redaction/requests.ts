@@ -33,7 +33,7 @@ const MAX_CHARS = 4_096
 const MAX_VALUES = 5_000
 const MAX_BODY = 65_536
 
-/** A request as it is sent. The URL has no user or password any more, or is still as somebody has written it. */
+/** A request as it is sent. The URL has no user or password any more, or is still as it was written. */
 type Sent = { url: string; headers: Record<string, string>; body?: string | null | undefined }
 
 /**

@@ -16,7 +16,7 @@ import { tellSecurity } from './security.ts'
 /** What proves a report: all times are ISO 8601. */
 type ReportProof = {
   valid: boolean
-  /** What was found first; null if the chain verifies. */
+  /** The first problem; null if the chain verifies. */
   problem: { kind: string; seq: number | null; message: string } | null
   verifiedAt: string
   entriesVerified: number
@@ -98,7 +98,7 @@ async function readSections(db: Db, asked: ClaimedReport, signal: AbortSignal) {
   // One processor at most for one report, and no compiling of queries that are asked once.
   await sql`set local max_parallel_workers_per_gather = 0`.execute(db)
   await sql`set local jit = off`.execute(db)
-  // What is counted and sorted of a hundred thousand entries stays in memory: there is one report at a time.
+  // Counting and sorting a hundred thousand entries stays in memory: there is one report at a time.
   await sql`set local work_mem = '32MB'`.execute(db)
   const span = await findSpan(db, teamId, { from, to })
   const accounts = await findSpan(db, INSTANCE_CHAIN, { from, to })

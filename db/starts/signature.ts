@@ -25,7 +25,7 @@ const TOLERANCE_SECONDS = 300
  * Throws UNAUTHENTICATED unless the header holds the body's signature and the timestamp, if one is required,
  * is at most `toleranceSeconds` away from now. The header may hold several signatures with commas between
  * them, as senders do while they change the secret. Compares in constant time. Returns what names this
- * delivery among all of the webhook: the `id` that its sender gives it, which nobody signs, and the `stamp` that
+ * delivery among all of the webhook: the `id` that its sender gives it, which is not signed, and the `stamp` that
  * the signature and its time are.
  */
 export function beginSignature(

@@ -2,7 +2,7 @@ import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
 import { decodeUriPart } from '../texts.ts'
 
-/** So many faults of a schema are named. */
+/** The most faults of a schema that are named. */
 const MAX_NAMED = 20
 
 const TYPES = new Set(['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'])

@@ -36,7 +36,7 @@ export type ReadingOptions = {
   /** The name of a file in an archive, and what is made of it. */
   entry?: string | undefined
   as?: 'text' | 'file' | undefined
-  /** What is picked of a page: for each name a CSS selector, or {selector, attribute, all}. */
+  /** The fields to pick of a page: for each name a CSS selector, or {selector, attribute, all}. */
   fields?: Record<string, unknown> | undefined
 }
 
@@ -48,7 +48,7 @@ export type WritingOptions = CsvWriting & {
 
 /**
  * What came of it: the output of a file that was read (`text` is its JSON, which is written already if it is large),
- * a file, or a failure of the node. `warnings` are sentences for whoever looks at the record.
+ * a file, or a failure of the node. `warnings` are sentences for those who look at the record.
  */
 export type FileResult =
   | { text: string; warnings: string[] }

@@ -39,7 +39,7 @@ export function describeNotice(
   }
 }
 
-/** The message with which somebody tries a channel. */
+/** The message that tries a channel out. */
 export function describeTest(id: string, teamId: string, url: string): NotificationMessage {
   const about = { noticeId: null, subjectId: null, workflowId: null, alertType: null }
   return {
@@ -75,7 +75,7 @@ export function writeSlackBody({ data }: NotificationMessage): string {
   const about = [data.severity, data.alertType, data.workflowId && `workflow ${data.workflowId}`]
   const text = [
     `*${escapeSlack(cutLine(data.title))}*`,
-    // What is cut is the message, so that the link stays.
+    // The message is cut, so that the link stays.
     escapeSlack(data.message.slice(0, MAX_SLACK).toWellFormed()),
     `${about.filter(Boolean).join(' · ')} · <${data.url}>`,
   ]

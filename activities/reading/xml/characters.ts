@@ -1,6 +1,6 @@
 import { ENTITIES } from '../../../workflows/texts.ts'
 
-/** What is wrong with a document, and where. */
+/** A fault of a document, and its place. */
 export type XmlFault = SyntaxError & { at: number }
 
 /** What XML cannot have, however it is written: most control characters, halves of surrogate pairs, U+FFFE and U+FFFF. */
