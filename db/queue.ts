@@ -82,7 +82,7 @@ export function selectByTurns(queue: Queue, { limit, ofTeam, busy = new Map(), l
 }
 
 /** As part of a `with recursive`: `teams`, each read from the index in one step, so that many rows of one cost nothing. */
-export function listTeams({ table, open }: Queue) {
+function listTeams({ table, open }: Queue) {
   return sql`teams as (
       (select q.team_id from ${sql.table(table)} q where ${open} order by q.team_id limit 1)
       union all

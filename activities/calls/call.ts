@@ -3,6 +3,7 @@ import type { Exchange } from '../../db/requests/exchange.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { getOwn, isObject } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { unlessAborted } from '../abort.ts'
 import { findReplySpot } from '../agentchat/replies.ts'
 import { openAgentStep, packAgentStep, runAgentStep } from '../agents/run.ts'
 import { createCredentials } from '../credentials/credentials.ts'
@@ -99,7 +100,7 @@ export async function makeCall(
     const given = { ...prepared, ...reach, share, sending }
     time.start()
     working = agentStep ? runAgentStep(loaded.node, given, agentStep) : runStep(loaded.node, given)
-    const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
+    const done = await unlessAborted(working, limit.signal, unwanted).finally(time.stop)
     const result = await masking.result({ ...done, ...noted.kept() })
     hasAnswer = true
     answered(result)
@@ -184,19 +185,11 @@ export async function storeKept(
 /** Repeats the storing while it may succeed. If it cannot, the node fails for good: its call has been answered. */
 async function storeOnly<T>(signal: AbortSignal, store: () => Promise<T>): Promise<T> {
   try {
-    return await Promise.race([retryOutages(signal, store), rejectOn(signal)])
+    return await unlessAborted(retryOutages(signal, store), signal)
   } catch (error) {
     if (signal.aborted || isInfrastructure(error) || finalIfDeleted(error) !== error) throw error
     if (error instanceof NodeFailure && !error.retryable) throw error
     const { message, type } = describeFailure(error)
     throw new NodeFailure(message, { type, retryable: false })
   }
-}
-
-/** Rejects with the signal's reason once it is aborted. */
-export function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../db/fault.ts'
 import type { Store } from '../../db/scope.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'
+import { unlessAborted } from '../abort.ts'
 import type { Evaluator } from '../expressions/evaluator.ts'
 import { EXPRESSIONS_BUSY } from '../expressions/failures.ts'
 import { createLimit } from '../fairness/atonce.ts'
@@ -157,7 +158,7 @@ async function checkOnce(
   const isOver = () => signal?.aborted === true || performance.now() - began > limitMs
   try {
     const checking = checkPieces(deps, request, isOver)
-    const result = await (signal ? unlessAborted(signal, checking) : checking)
+    const result = await (signal ? unlessAborted(checking, signal) : checking)
     signal?.throwIfAborted()
     return result
   } catch (error) {
@@ -185,15 +186,6 @@ function joinResults(results: GuardrailResult[]): GuardrailResult {
 }
 
 const isBusy = (error: unknown): error is Error => error instanceof Error && error.name === THREADS_BUSY
-
-/** The result of the work; rejects at once when the signal is aborted. */
-function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
-}
 
 function toFailure(error: unknown, { retry }: How): unknown {
   if (isBusy(error)) {

@@ -230,7 +230,7 @@ function readDigest({ digest }: Walk): string {
 }
 
 /** Whether this installation has signed the entry, which has a signature. */
-export function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
+function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
   return isSigned(keys, { mac: mac!, keyId: keyId ?? '' }, (id) =>
     signEntry(keys, id, { teamId, seq, ts: tsText, core }),
   )

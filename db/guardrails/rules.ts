@@ -48,7 +48,7 @@ export type GuardrailRule = RuleInput & {
 /** How many rules a team may have, how many of them enabled, and how many bytes of JSON their configs may have together. */
 export const MAX_RULES = 500
 export const MAX_ENABLED_RULES = 100
-export const MAX_CONFIG_BYTES = 1_000_000
+const MAX_CONFIG_BYTES = 1_000_000
 
 const COLUMNS = [
   'id',

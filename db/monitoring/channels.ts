@@ -22,7 +22,7 @@ export const NOTIFICATION_CHANNEL_TYPES = ['EMAIL', 'SLACK', 'WEBHOOK'] as const
 export type ChannelType = (typeof NOTIFICATION_CHANNEL_TYPES)[number]
 
 /** EMAIL has recipients, and the others a URL, of which only the origin is shown. */
-export type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
+type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
 
 /** A channel as the API shows it; one of mail with whom it reaches. */
 export type Channel = {

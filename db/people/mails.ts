@@ -10,7 +10,7 @@ import type { Store } from '../scope.ts'
  * What a mail is for. CONFIRM: to prove its address with a link. CHANGED: to tell an address it is replaced. KNOWN: to tell
  * the owner of an account that it was wanted for another one. QUESTION: whether a team's mails may come.
  */
-export type MailKind = 'CONFIRM' | 'CHANGED' | 'KNOWN' | 'QUESTION'
+type MailKind = 'CONFIRM' | 'CHANGED' | 'KNOWN' | 'QUESTION'
 
 /**
  * A mail that is to be sent. Its text is made when it is sent: the link in it must not stand in the database. It is of an

@@ -12,7 +12,7 @@ export type ReportType = (typeof REPORT_TYPES)[number]
 
 /** PENDING until a worker begins with it, RUNNING until it has made it; then it is what it is. */
 export const REPORT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const
-export type ReportStatus = (typeof REPORT_STATUSES)[number]
+type ReportStatus = (typeof REPORT_STATUSES)[number]
 
 export const REPORT_FORMATS = ['html', 'json'] as const
 export type ReportFormat = (typeof REPORT_FORMATS)[number]

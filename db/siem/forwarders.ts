@@ -9,7 +9,7 @@ import { demandTeam, type Scope } from '../scope.ts'
 import { bidFarewell } from './farewell.ts'
 
 export const FORWARDER_TYPES = ['SYSLOG', 'HTTPS'] as const
-export type ForwarderType = (typeof FORWARDER_TYPES)[number]
+type ForwarderType = (typeof FORWARDER_TYPES)[number]
 
 /** Where entries are sent. SYSLOG has a `host` and a `port`, HTTPS has a `url`; what is of the other type is null. */
 export type ForwarderTarget = {

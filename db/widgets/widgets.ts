@@ -13,7 +13,7 @@ import { readStartable } from '../starts/startable.ts'
 export const WIDGET_POSITIONS = ['bottom-right', 'bottom-left'] as const
 
 /** How a widget looks, and what it says before anybody has said anything. Colours are `#rrggbb`. */
-export type WidgetTheme = {
+type WidgetTheme = {
   colours: { accent: string; background: string; text: string }
   title: string
   welcomeText: string
@@ -21,7 +21,7 @@ export type WidgetTheme = {
 }
 
 /** How many messages a visitor, and all of them together, may post in a day (UTC). */
-export type WidgetLimits = { perVisitor: number; perDay: number }
+type WidgetLimits = { perVisitor: number; perDay: number }
 
 export type Widget = {
   id: string

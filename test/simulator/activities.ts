@@ -20,7 +20,7 @@ import type { Random } from './random.ts'
 import { EXECUTION, WORKFLOW, type World } from './world.ts'
 
 /** One attempt of an activity: what Temporal tells it. */
-export type Attempt = {
+type Attempt = {
   activityId: string
   attempt: number
   notes: unknown

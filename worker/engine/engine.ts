@@ -156,7 +156,7 @@ export const WORKER_OPTIONS = {
 } as const
 
 /** As many as a worker makes unless the operator says otherwise: they take long, but are mostly waited for. */
-export const MODEL_CALLS_AT_ONCE = 200
+const MODEL_CALLS_AT_ONCE = 200
 const MODEL_POLLS = 2
 
 const STOP_GRACE_MS = 5_000

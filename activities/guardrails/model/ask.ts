@@ -18,7 +18,7 @@ export type ModelQuestion = {
 }
 
 /** What it said, with a confidence from 0 to 1; or in a sentence why there is no answer. */
-export type ModelVerdict = { flagged: boolean; confidence: number } | { error: string }
+type ModelVerdict = { flagged: boolean; confidence: number } | { error: string }
 
 /** Asks the model that an ADMIN has named for the team's guardrails. Never throws. */
 export type AskModel = (question: ModelQuestion) => Promise<ModelVerdict>

@@ -45,7 +45,7 @@ function describeHits(rule: StoredRule, { hits, ...rest }: Judged): Violation[] 
 }
 
 /** A sentence about the places that are not told one by one; undefined if there are none. */
-export function describeMore({ more, most }: { more: number; most: number }): string | undefined {
+function describeMore({ more, most }: { more: number; most: number }): string | undefined {
   if (more === 0) return undefined
   return `${more >= most ? 'at least ' : ''}${more} more ${more === 1 ? 'place' : 'places'}`
 }

@@ -23,7 +23,7 @@ export type Judged = { ms: number } & (
 )
 
 /** The processor time of a code, in milliseconds, and what its values may take in the sandbox. */
-export const CODE_RULE_MS = 250
+const CODE_RULE_MS = 250
 const MEMORY_MB = 32
 const PATIENCE_MS = 60_000
 

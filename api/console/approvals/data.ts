@@ -8,7 +8,7 @@ export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 
 type Filters = { status?: ApprovalStatus; executionId?: string; page?: number; size?: number }
 
-export async function listApprovals(teamId: string, { page = 0, size = 20, ...rest }: Filters) {
+async function listApprovals(teamId: string, { page = 0, size = 20, ...rest }: Filters) {
   const query = { teamId, page: String(page), size: String(size), ...rest }
   return read(api.api.approvals.$get({ query }))
 }

@@ -30,10 +30,6 @@ export async function createChat(teamId: string, workflowId: string) {
   return write(read(sessions.$post({ json: { teamId, workflowId } })))
 }
 
-export async function renameChat(id: string, title: string) {
-  return write(read(sessions[':id'].$put({ param: { id }, json: { title } })))
-}
-
 export async function deleteChat(id: string) {
   return write(read(sessions[':id'].$delete({ param: { id } })))
 }

@@ -98,7 +98,7 @@ export function CredentialDialog({ onClose, types, onMade }: NewProps) {
 }
 
 /** Tests a credential, and says what came of it. */
-export async function tellTest(teamId: string, { id, name }: { id: string; name: string }): Promise<void> {
+async function tellTest(teamId: string, { id, name }: { id: string; name: string }): Promise<void> {
   try {
     const { status, message } = await testCredential(teamId, id)
     notify(`${name}: ${message}`, status === 'SUCCESS' ? 'good' : 'bad')

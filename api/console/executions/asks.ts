@@ -7,7 +7,7 @@ import { useWaits } from './waits.ts'
 
 const APPROVALS = 20
 
-export type Asks = ReturnType<typeof useAsks>
+type Asks = ReturnType<typeof useAsks>
 
 /** What an execution waits for: people's approvals (the first of them, and how many more), and events. */
 export function useAsks(run: Run, teamId: string | undefined) {

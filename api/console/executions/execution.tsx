@@ -1,5 +1,4 @@
 import './execution.css'
-import './execution.css'
 import { useEffect, useMemo, useState } from 'react'
 import { useParams } from 'wouter'
 import { serverNow } from '../data/clock.ts'

@@ -30,7 +30,7 @@ const SIZE = 25
  * A record with its values, where the execution itself does not show it: it is looked for among those of its node,
  * around where its rank says that it stands.
  */
-export async function findRecord(executionId: string, wanted: RecordState, rank: number) {
+async function findRecord(executionId: string, wanted: RecordState, rank: number) {
   const about = Math.floor(rank / SIZE)
   for (const page of [about, about - 1, about + 1]) {
     if (page < 0) continue

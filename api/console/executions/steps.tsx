@@ -11,7 +11,7 @@ import { ALL, type Pick, type Row } from './rows.ts'
 import './steps.css'
 import { describeRecord, type LoopCount, nameRecord, placeOf, tellLoop } from './tree.ts'
 
-export const ROW = 46
+const ROW = 46
 
 export type ListProps = {
   rows: readonly Row[]
@@ -240,7 +240,7 @@ export function Marks({ record, known }: { record: RecordState; known: NodeRecor
 }
 
 /** Until when it waits, and how long that is: ", until Nov 27, 10:00:00 (in 12 s)"; empty if it does not. */
-export function tellWait({ status, waitingUntil }: RecordState, now: number): string {
+function tellWait({ status, waitingUntil }: RecordState, now: number): string {
   if (status !== 'RUNNING' || !waitingUntil) return ''
   return `, until ${formatTime(waitingUntil)} (${formatLeft(waitingUntil, now)})`
 }

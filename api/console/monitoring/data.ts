@@ -27,7 +27,7 @@ export function useUsage(teamId: string, span: Span, timezone: string) {
   )
 }
 
-export async function readStatistics(teamId: string, query: Span & { workflowId?: string }) {
+async function readStatistics(teamId: string, query: Span & { workflowId?: string }) {
   return read(team.executions.$get({ param: { teamId }, query }))
 }
 

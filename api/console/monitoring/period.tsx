@@ -7,7 +7,7 @@ import type { Span } from './data.ts'
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 
-export const PERIODS = [
+const PERIODS = [
   { value: '1', label: 'Last 24 hours' },
   { value: '7', label: 'Last 7 days' },
   { value: '30', label: 'Last 30 days' },

@@ -12,7 +12,7 @@ import type { ExportAnchor, ExportEnd, ExportHeader } from './lines.ts'
 import type { ExportKey, ExportTrust, Signer } from './trust.ts'
 
 /** An entry that has reopened the chain. `signed`: a trusted checkpoint behind it covers it. */
-export type FileBreak = { seq: number; at: string; signed: boolean; findings: FileFinding[] }
+type FileBreak = { seq: number; at: string; signed: boolean; findings: FileFinding[] }
 
 export type ExportVerification = {
   /** Null if the file does not begin as an export. */

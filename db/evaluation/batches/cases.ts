@@ -10,7 +10,7 @@ import type { EvalProvider } from '../providers.ts'
 import { BATCH_ENDED, type BatchDimension, endBatch, startersMay } from './runs.ts'
 
 /** How many cases of a team may be under way, in all its batches and all processes. */
-export const MOST_OF_TEAM = 10
+const MOST_OF_TEAM = 10
 
 /** How many open batches are looked at for one case. */
 const MOST_LOOKED_AT = 50

@@ -1,9 +1,7 @@
 import '@xyflow/react/dist/base.css'
 import './canvas.css'
-import '../../workflows/notes.css'
-import '@xyflow/react/dist/base.css'
-import './canvas.css'
 import '../../graph/notes.css'
+import '@xyflow/react/dist/base.css'
 import { Background, BackgroundVariant, Controls, MiniMap, ReactFlow, useReactFlow } from '@xyflow/react'
 import { type DragEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { GraphEdge } from '../../nodeform/contract.ts'
@@ -147,7 +145,7 @@ function nameMini({ type }: FlowNode): string {
 }
 
 /** Moves the view to a node, and the keyboard with it. */
-export function focusNode(id: string): void {
+function focusNode(id: string): void {
   document
     .querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
     ?.focus({ preventScroll: true })

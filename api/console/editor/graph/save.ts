@@ -23,7 +23,7 @@ export function draftOf({ name, description, nodes, edges, settings }: Detail, t
   return { name, description: description ?? '', ...placed, edges, settings: rest }
 }
 
-export function toSent({ name, description, nodes, edges, notes, settings }: Draft): SentWorkflow {
+function toSent({ name, description, nodes, edges, notes, settings }: Draft): SentWorkflow {
   return {
     ...{ name, description: description || null },
     ...{ nodes, edges, settings: { ...settings, notes } },

@@ -1,5 +1,4 @@
 import './detail.css'
-import './detail.css'
 import { useEffect, useRef } from 'react'
 import type { Approval } from '../../approvals/data.ts'
 import { JsonTree } from '../../kit/code/jsontree.tsx'

@@ -17,7 +17,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-export function writeJson(value: unknown): string {
+function writeJson(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2)
 }
 

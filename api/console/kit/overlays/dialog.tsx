@@ -1,10 +1,9 @@
 import './overlays.css'
-import { useSend } from '../send.ts'
-import './overlays.css'
 import { Dialog as Base } from '@base-ui/react/dialog'
 import type { ReactNode } from 'react'
 import { problemsOf } from '../../data/refusal.ts'
 import { Button } from '../controls/button.tsx'
+import { useSend } from '../send.ts'
 import { Refused } from '../states.tsx'
 
 type DialogProps = {
