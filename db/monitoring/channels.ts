@@ -4,6 +4,7 @@ import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { demandMailCredential } from '../credentials/references.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import { askRecipients } from '../mail/recipients.ts'
 import { type MailView, viewMails } from '../mail/view.ts'
 import { describeChange } from '../redaction/difference.ts'
@@ -16,7 +17,6 @@ import {
   openChannel,
   sealChannel,
 } from './channels/secrets.ts'
-import { lockConfig } from './configlock.ts'
 
 export const NOTIFICATION_CHANNEL_TYPES = ['EMAIL', 'SLACK', 'WEBHOOK'] as const
 export type ChannelType = (typeof NOTIFICATION_CHANNEL_TYPES)[number]
@@ -201,7 +201,7 @@ export async function rotateChannelSecret(
 export async function deleteChannel(scope: Scope, teamId: string, id: string): Promise<void> {
   await change(scope, 'NOTIFICATION_CHANNEL_DELETED', teamId, async (tx) => {
     // Who changes the config at the same time would write the list with this channel back.
-    await lockConfig(tx, teamId)
+    await lockFor(tx, 'monitoringConfigs', teamId)
     const known = show(await lock(tx, teamId, id))
     await tx.deleteFrom('notificationChannels').where('id', '=', id).execute()
     // Who writes deliveries holds the channel until the commit, so that they are here now.

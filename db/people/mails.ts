@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFor } from '../locks.ts'
 import type { Store } from '../scope.ts'
 
 /**
@@ -73,11 +74,8 @@ export async function queueConfirmation(
 
 /** Of two who want mail for one address, or an account with it, the second sees what the first did. */
 export async function lockAddress(tx: Tx, email: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+  await lockFor(tx, 'addresses', sql`lower(${email})`)
 }
-
-/** The first key of the advisory locks of addresses. */
-const CONFIRMATIONS = 7_226_021
 
 /**
  * Claims up to `limit` due mails for `leaseMs`. If the process dies, they are due again when the lease ends:

@@ -5,6 +5,7 @@ import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { demandMailCredential } from '../../credentials/references.ts'
 import { Fault, missing } from '../../fault.ts'
+import { lockFor } from '../../locks.ts'
 import { askRecipients } from '../../mail/recipients.ts'
 import { type MailView, viewMails } from '../../mail/view.ts'
 import type { ScheduledReports } from '../../schema.ts'
@@ -56,9 +57,6 @@ export const MAX_SCHEDULED_REPORTS = 100
 
 /** How many mails an hour those that are enabled may come to, all together. */
 export const MAX_REPORTS_AN_HOUR = 120
-
-/** The first key of the advisory locks of teams whose reports are counted. */
-const REPORTS = 7_226_082
 
 /** The reports of a team, the oldest first (VIEWER). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
 export async function listScheduledReports(scope: Scope, teamId: string): Promise<ScheduledReport[]> {
@@ -196,7 +194,7 @@ export async function lockReport(
 
 /** Two that are added to a team's reports or mails at once are counted one after the other. */
 export async function lockReportCounts(tx: Tx, teamId: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${REPORTS}))`.execute(tx)
+  await lockFor(tx, 'scheduledReports', teamId)
 }
 
 /** The time by the database's clock, which all processes share. */
