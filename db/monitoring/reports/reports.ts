@@ -4,10 +4,11 @@ import { parseCron } from '../../../workflows/cron/cron.ts'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { demandMailCredential } from '../../credentials/references.ts'
-import { Fault, missing } from '../../fault.ts'
+import { Fault } from '../../fault.ts'
 import { lockFor } from '../../locks.ts'
 import { askRecipients } from '../../mail/recipients.ts'
 import { type MailView, viewMails } from '../../mail/view.ts'
+import { demandRoom, findOwned } from '../../owned.ts'
 import type { ScheduledReports } from '../../schema.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { findNextSlot } from './slots.ts'
@@ -74,13 +75,7 @@ export async function createScheduledReport(
   const made = await change(scope, 'SCHEDULED_REPORT_CREATED', teamId, async (tx) => {
     await lockReportCounts(tx, teamId)
     await demandMailCredential(tx, teamId, input.credentialId, 'credentialId')
-    const { known } = await tx
-      .selectFrom('scheduledReports')
-      .select(sql<number>`count(*)`.as('known'))
-      .where('teamId', '=', teamId)
-      .executeTakeFirstOrThrow()
-    if (known >= MAX_SCHEDULED_REPORTS)
-      throw new Fault('CONFLICT', `A team can have ${MAX_SCHEDULED_REPORTS} reports: delete one of them`)
+    await demandRoom(tx, 'scheduled_reports', teamId, MAX_SCHEDULED_REPORTS)
     const id = uuid()
     await demandFewSlots(tx, teamId, id, input)
     const nextAt = input.enabled ? findNextSlot(input, await readClock(tx)) : null
@@ -181,14 +176,8 @@ export async function lockReport(
   teamId: string,
   id: string,
 ): Promise<Omit<Selectable<ScheduledReports>, 'metrics'> & { metrics: ReportMetric[] }> {
-  const row = await tx
-    .selectFrom('scheduledReports')
-    .selectAll()
-    .where('id', '=', id)
-    .where('teamId', '=', teamId)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw missing('report')
+  const rows = tx.selectFrom('scheduledReports').selectAll().where('id', '=', id).where('teamId', '=', teamId)
+  const row = await findOwned(rows.forUpdate(), 'report')
   return { ...row, metrics: row.metrics as ReportMetric[] }
 }
 
@@ -247,11 +236,8 @@ async function show(store: Store, teamId: string, rows: Row[]): Promise<Schedule
   return rows.map(({ changedBy: _, ...row }, index) => ({ ...row, ...views[index]! }))
 }
 
-async function find(db: Db, teamId: string, id: string): Promise<Row> {
-  const found = await select(db, teamId).where('r.id', '=', id).executeTakeFirst()
-  if (!found) throw missing('report')
-  return found
-}
+const find = (db: Db, teamId: string, id: string): Promise<Row> =>
+  findOwned(select(db, teamId).where('r.id', '=', id), 'report')
 
 /** What the audit says of a report. */
 function describe({ name, schedule, timezone, recipients, metrics, enabled, credentialId }: Settings) {
