@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFor } from '../locks.ts'
 import { claim, postpone, type Queue, selectFree, settle } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
@@ -74,11 +75,8 @@ export async function queueConfirmation(
 
 /** Of two who want mail for one address, or an account with it, the second sees what the first did. */
 export async function lockAddress(tx: Tx, email: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+  await lockFor(tx, 'addresses', sql`lower(${email})`)
 }
-
-/** The first key of the advisory locks of addresses. */
-const CONFIRMATIONS = 7_226_021
 
 /** The processes of the release before look at `due_at` only, which says of the HIDDEN kinds that they are never due. */
 const MAILS: Queue = {

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { record, write } from '../../change.ts'
 import type { Tx } from '../../connection.ts'
 import { cancelOpen } from '../../executions/cancel.ts'
+import { lockFor } from '../../locks.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import { nameJudging } from '../../usage/calls.ts'
@@ -74,7 +75,7 @@ type Found = { id: string; teamId: string }
 
 async function claimOf(tx: Tx, { id, teamId }: Found, leaseMs: number): Promise<ClaimedCase | undefined> {
   // Those who count what is under way come one after the other.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`batches of ${teamId}`}, 0))`.execute(tx)
+  await lockFor(tx, 'batchClaims', teamId)
   const obstacle = await findObstacle(tx, id)
   if (obstacle) {
     await endBatch(tx, id, 'FAILED', obstacle)
