@@ -7,8 +7,6 @@ import { useWaits } from './waits.ts'
 
 const APPROVALS = 20
 
-type Asks = ReturnType<typeof useAsks>
-
 /** What an execution waits for: people's approvals (the first of them, and how many more), and events. */
 export function useAsks(run: Run, teamId: string | undefined) {
   const may = useRole(teamId)
