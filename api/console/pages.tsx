@@ -37,7 +37,7 @@ export const PAGES: readonly Page[] = [
 
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
-  page('/executions/:id', 'Execution', () => import('./executions/execution.tsx'), 'ExecutionPage'),
+  page('/executions/:id', 'Execution', () => import('./executions/page/execution.tsx'), 'ExecutionPage'),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
   page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
   page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),

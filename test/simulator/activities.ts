@@ -33,7 +33,12 @@ export type Worker = {
   node(input: unknown, attempt: Attempt): Promise<unknown>
 }
 
-Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
+/** Simulates the steps of agents in this process. Returns what puts the real ones back. */
+export function simulateSteps(): () => void {
+  const { AI_AGENT } = STEP_RUNNERS
+  Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
+  return () => void Object.assign(STEP_RUNNERS, { AI_AGENT })
+}
 
 const evaluator = createEvaluator({ processes: 2 })
 const detectors = createDetectorPool({ threads: 2 })

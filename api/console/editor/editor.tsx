@@ -11,9 +11,8 @@ import { Dock } from './dock.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { pasteAny } from './graph/foreign.ts'
-import type { NodeTypes } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
-import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
+import { isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
 import { HelpDialog } from './help.tsx'
@@ -21,18 +20,8 @@ import { JsonView } from './jsonview.tsx'
 import { useKeys } from './keys.ts'
 import { Listen } from './listen.tsx'
 import { Problems } from './problems.tsx'
-import { useSaving } from './saving.ts'
+import { type EditorProps, useSaving } from './saving.ts'
 import { useSight } from './sight.ts'
-
-export type EditorProps = {
-  store: EditorStore
-  types: NodeTypes
-  id: string | undefined
-  teamId: string
-  active: boolean
-  readOnly: boolean
-  storeKey: string
-}
 
 /** What one does with the draft on this page: adding, opening, connecting, saving. The keys do it too. */
 function useEditing(props: EditorProps) {

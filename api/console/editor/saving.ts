@@ -3,8 +3,19 @@ import { isRefused, problemsOf } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
-import type { EditorProps } from './editor.tsx'
+import type { NodeTypes } from './graph/kinds.ts'
 import { moveStore, send } from './graph/save.ts'
+import type { EditorStore } from './graph/store.ts'
+
+export type EditorProps = {
+  store: EditorStore
+  types: NodeTypes
+  id: string | undefined
+  teamId: string
+  active: boolean
+  readOnly: boolean
+  storeKey: string
+}
 
 /** Saves the draft. `save` throws what was refused; `saveHere` says it, and stays on the page. */
 export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {

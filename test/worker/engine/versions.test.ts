@@ -13,7 +13,7 @@ import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { until } from '../../support/until.ts'
 
-addModelCalls()
+afterAll(addModelCalls())
 const run = promisify(execFile)
 const LATER = fileURLToPath(new URL('../../support/engine/laterbundle.ts', import.meta.url))
 
@@ -163,7 +163,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     await setCurrent('v1')
   })
 
-  test('keep the runs that they began; others begin on the current version, whichever process asks', async () => {
+  test('keep the runs that they began; others begin on the current version, whichever process asks', {
+    tags: 'long',
+  }, async () => {
     await until(() => tryOne(v1), { holds: (is) => is === 'v1' })
     const old = await startWaiting(waiting)
     await setCurrent('v2')
@@ -250,7 +252,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     }
   })
 
-  test('are drained when nothing is left on them, which `deployment show` says', async ({ skip }) => {
+  test('are drained when nothing is left on them, which `deployment show` says', { tags: 'long' }, async ({
+    skip,
+  }) => {
     skip(inject('temporalCli') === '', "with Temporal's own settings it takes minutes")
     await until(async () => (await show()).get('v1') ?? '', {
       holds: (line) => /drained .* 0 open/.test(line),

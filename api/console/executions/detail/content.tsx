@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import type { Approval } from '../../approvals/data.ts'
 import { Asked, useDecide } from '../../approvals/decide.tsx'
 import { Button } from '../../kit/controls/button.tsx'
 import { Facts } from '../../kit/header.tsx'
@@ -6,20 +7,35 @@ import { Refused } from '../../kit/states.tsx'
 import { isOpen } from '../../kit/status.tsx'
 import { formatDuration, Time, Until } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
+import type { Graph } from '../../workflows/versions/data.ts'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
 import type { NodeRecord, RecordState, useRecord } from '../records.ts'
 import { lengthOf, tellRecordError } from '../steps.tsx'
-import { placeOf } from '../tree.ts'
+import { placeOf, type Tree } from '../tree.ts'
 import { tellUsage } from '../usage.ts'
 import { EventActs } from '../waiting.tsx'
 import type { Wait } from '../waits.ts'
 import { AskedStart } from './again.tsx'
 import { Attempts } from './attempts.tsx'
-import type { DetailProps } from './detail.tsx'
 import { Files } from './files.tsx'
 import { Turns } from './turns.tsx'
 import { Raw, Value } from './value.tsx'
+
+export type DetailProps = {
+  run: Run
+  tree: Tree
+  graph: Graph | undefined
+  teamId: string | undefined
+  nodeId: string
+  record: RecordState | undefined
+  known: NodeRecord | undefined
+  approvals: readonly Approval[]
+  waits: readonly Wait[]
+  now: number
+  onChoose: (record: RecordState) => void
+  onClose: () => void
+}
 
 type ContentProps = DetailProps & {
   record: RecordState

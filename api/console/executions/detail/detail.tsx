@@ -1,32 +1,13 @@
 import './detail.css'
 import { useEffect, useRef } from 'react'
-import type { Approval } from '../../approvals/data.ts'
 import { JsonTree } from '../../kit/code/jsontree.tsx'
 import { Button } from '../../kit/controls/button.tsx'
 import { nameConstant, Pill, StatusBadge } from '../../kit/status.tsx'
-import type { Graph } from '../../workflows/versions/data.ts'
-import type { Run } from '../live.ts'
-import { type NodeRecord, type RecordState, useRecord } from '../records.ts'
+import { useRecord } from '../records.ts'
 import { Marks } from '../steps.tsx'
-import { describeRecord, nameRecord, type Tree } from '../tree.ts'
-import type { Wait } from '../waits.ts'
-import { Content } from './content.tsx'
+import { describeRecord, nameRecord } from '../tree.ts'
+import { Content, type DetailProps } from './content.tsx'
 import { Siblings } from './siblings.tsx'
-
-export type DetailProps = {
-  run: Run
-  tree: Tree
-  graph: Graph | undefined
-  teamId: string | undefined
-  nodeId: string
-  record: RecordState | undefined
-  known: NodeRecord | undefined
-  approvals: readonly Approval[]
-  waits: readonly Wait[]
-  now: number
-  onChoose: (record: RecordState) => void
-  onClose: () => void
-}
 
 /** All there is to know of one record: what it took and gave, each attempt, what it waits for. */
 export function Detail(props: DetailProps) {

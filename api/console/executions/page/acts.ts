@@ -1,12 +1,12 @@
 import { useMemo, useState } from 'react'
-import { go } from '../kit/address.ts'
-import { notify } from '../kit/notices.tsx'
-import { useConfirm } from '../kit/overlays/confirm.tsx'
-import { isOpen } from '../kit/status.tsx'
-import { type Role, useRole } from '../shell/role.tsx'
-import { cancelExecution, deleteExecution } from './data.ts'
-import { saveText } from './detail/save.ts'
-import type { Run } from './live.ts'
+import { go } from '../../kit/address.ts'
+import { notify } from '../../kit/notices.tsx'
+import { useConfirm } from '../../kit/overlays/confirm.tsx'
+import { isOpen } from '../../kit/status.tsx'
+import { type Role, useRole } from '../../shell/role.tsx'
+import { cancelExecution, deleteExecution } from '../data.ts'
+import { saveText } from '../detail/save.ts'
+import type { Run } from '../live.ts'
 
 type Act = { label: string; role: Role; look?: 'primary' | 'danger'; start: () => void }
 

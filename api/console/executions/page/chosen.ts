@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { useQueryState } from '../kit/address.ts'
-import { isOpen } from '../kit/status.tsx'
-import type { RecordState } from './records.ts'
-import { iterationKey, listRows, type Pick } from './rows.ts'
-import { findLoop, placeOf, type Tree } from './tree.ts'
+import { useQueryState } from '../../kit/address.ts'
+import { isOpen } from '../../kit/status.tsx'
+import type { RecordState } from '../records.ts'
+import { iterationKey, listRows, type Pick } from '../rows.ts'
+import { findLoop, placeOf, type Tree } from '../tree.ts'
 
 const STATE = { view: 'graph', node: '', at: '', step: '', failed: '' }
 

@@ -1,11 +1,11 @@
-import { CopyButton } from '../kit/controls/copy.tsx'
-import { Facts } from '../kit/header.tsx'
-import { isOpen, nameConstant } from '../kit/status.tsx'
-import { formatDuration, Time } from '../kit/time.tsx'
-import { ExecutionLink } from './list.tsx'
-import type { Run } from './live.ts'
-import { tellStarter } from './starter.tsx'
-import { tellUsage } from './usage.ts'
+import { CopyButton } from '../../kit/controls/copy.tsx'
+import { Facts } from '../../kit/header.tsx'
+import { isOpen, nameConstant } from '../../kit/status.tsx'
+import { formatDuration, Time } from '../../kit/time.tsx'
+import { ExecutionLink } from '../list.tsx'
+import type { Run } from '../live.ts'
+import { tellStarter } from '../starter.tsx'
+import { tellUsage } from '../usage.ts'
 
 type FactsProps = { run: Run; newest: number | undefined; now: number }
 
