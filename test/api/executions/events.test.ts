@@ -272,7 +272,7 @@ test('nothing remains of a client that disconnects', async () => {
     readEvents(await another.ask(run, { headers: { cookie: service.admin }, signal: gone.signal })),
   ]
   for (const stream of streams) await stream.next()
-  expect(await watched(run)).toBe(1)
+  await expect.poll(() => watched(run)).toBe(1)
   await streams[0]!.cancel()
   gone.abort()
   await expect.poll(() => watched(run)).toBe(0)
