@@ -1,11 +1,11 @@
 import { type KeyboardEvent, useMemo, useState } from 'react'
+import { NodeBox } from '../graph/box.tsx'
 import {
   cutWord,
   type DrawnNode,
   drawHead,
   drawPlaces,
   drawWay,
-  HEIGHT,
   nameOf,
   placeLabels,
   shiftDrawing,
@@ -154,18 +154,7 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
       onKeyDown={keys}
     >
       <title>{said}</title>
-      <rect className="box" width={width} height={height} rx={8} />
-      <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
-      {isLoop && (
-        <rect
-          className="inside"
-          x={6}
-          y={HEIGHT - 2}
-          width={width - 12}
-          height={height - HEIGHT - 4}
-          rx={5}
-        />
-      )}
+      <NodeBox width={width} height={height} isLoop={isLoop} />
       <text className="name" x={14} y={20}>
         {cutWord(name, isLoop ? 60 : NAME_LENGTH)}
       </text>

@@ -1,4 +1,5 @@
 import { type KeyboardEvent, useMemo } from 'react'
+import { NodeBox } from './box.tsx'
 import {
   cutWord,
   type DrawnEdge,
@@ -6,7 +7,6 @@ import {
   drawHead,
   drawPlaces,
   drawWay,
-  HEIGHT,
   measureBoxes,
   nameOf,
   placeLabels,
@@ -176,18 +176,7 @@ function Node({ node, place: { x, y, width, height }, isLoop, mark, picked, onPi
     >
       <g className="act" aria-label={mark ? `${said}: ${mark.text}` : said} {...acts}>
         <title>{mark ? `${name}: ${mark.text}` : `${name} (${node.id})`}</title>
-        <rect className="box" width={width} height={height} rx={8} />
-        <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
-        {isLoop && (
-          <rect
-            className="inside"
-            x={6}
-            y={HEIGHT - 2}
-            width={width - 12}
-            height={Math.max(0, height - HEIGHT - 4)}
-            rx={5}
-          />
-        )}
+        <NodeBox width={width} height={height} isLoop={isLoop} />
       </g>
       {/* The label says the same, and in full. */}
       {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it can be focused */}

@@ -1,9 +1,6 @@
 import { ExecutionLink } from '../../executions/list.tsx'
-import { Button } from '../../kit/controls/button.tsx'
-import { Dialog } from '../../kit/overlays/dialog.tsx'
-import { Loaded } from '../../kit/states.tsx'
 import { nameConstant, Pill, type Tone } from '../../kit/status.tsx'
-import { Table } from '../../kit/tables/table.tsx'
+import { TableDialog } from '../../kit/tables/tabledialog.tsx'
 import { Age } from '../../kit/time.tsx'
 import { type Playbook, usePlaybookRuns } from './data.ts'
 
@@ -13,50 +10,36 @@ const TONES: Record<string, Tone> = { COMPLETED: 'good', FAILED: 'bad', PENDING:
 export function PlaybookRuns({ playbook, onClose }: { playbook: Playbook; onClose: () => void }) {
   const found = usePlaybookRuns(playbook)
   return (
-    <Dialog open wide onClose={onClose} title={`Runs of ${playbook.name}`}>
-      <div className="stack">
-        <Loaded query={found} rows={3}>
-          {({ content }) =>
-            content.length === 0 ? (
-              <p className="quiet">None in the last 30 days.</p>
-            ) : (
-              <Table
-                label="Runs"
-                rows={content}
-                keyOf={({ id }) => id}
-                columns={[
-                  {
-                    heading: 'Status',
-                    cell: ({ status, reason }) => (
-                      <>
-                        <Pill tone={TONES[status]}>{nameConstant(status)}</Pill>
-                        {reason && <div className="quiet said">{reason}</div>}
-                      </>
-                    ),
-                  },
-                  { heading: 'For', cell: ({ title }) => <span className="said">{title}</span> },
-                  {
-                    heading: 'Steps',
-                    cell: ({ steps }) =>
-                      steps.map(({ type, outcome }, at) => (
-                        // biome-ignore lint/suspicious/noArrayIndexKey: the steps of a run stay as they are
-                        <div key={at}>
-                          {nameConstant(type)}{' '}
-                          <span className="quiet said">{outcome?.message ?? 'not done'}</span>{' '}
-                          {outcome?.executionId && <ExecutionLink id={outcome.executionId} />}
-                        </div>
-                      )),
-                  },
-                  { heading: 'Began', cell: ({ createdAt }) => <Age at={createdAt} /> },
-                ]}
-              />
-            )
-          }
-        </Loaded>
-        <div className="actions">
-          <Button onClick={onClose}>Close</Button>
-        </div>
-      </div>
-    </Dialog>
+    <TableDialog
+      title={`Runs of ${playbook.name}`}
+      label="Runs"
+      query={found}
+      none="None in the last 30 days."
+      onClose={onClose}
+      columns={[
+        {
+          heading: 'Status',
+          cell: ({ status, reason }) => (
+            <>
+              <Pill tone={TONES[status]}>{nameConstant(status)}</Pill>
+              {reason && <div className="quiet said">{reason}</div>}
+            </>
+          ),
+        },
+        { heading: 'For', cell: ({ title }) => <span className="said">{title}</span> },
+        {
+          heading: 'Steps',
+          cell: ({ steps }) =>
+            steps.map(({ type, outcome }, at) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: the steps of a run stay as they are
+              <div key={at}>
+                {nameConstant(type)} <span className="quiet said">{outcome?.message ?? 'not done'}</span>{' '}
+                {outcome?.executionId && <ExecutionLink id={outcome.executionId} />}
+              </div>
+            )),
+        },
+        { heading: 'Began', cell: ({ createdAt }) => <Age at={createdAt} /> },
+      ]}
+    />
   )
 }

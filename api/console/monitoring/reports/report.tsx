@@ -1,14 +1,12 @@
 import { useState } from 'react'
 import { useCredentials } from '../../credentials/data.ts'
 import { problemAt } from '../../data/refusal.ts'
-import { Button } from '../../kit/controls/button.tsx'
 import { Field, FieldGroup } from '../../kit/controls/field.tsx'
 import { Checkbox, Select, TextArea, TextInput } from '../../kit/controls/input.tsx'
 import { notify } from '../../kit/notices.tsx'
-import { Dialog, FormDialog } from '../../kit/overlays/dialog.tsx'
-import { Loaded } from '../../kit/states.tsx'
+import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import { nameConstant, Pill, type Tone } from '../../kit/status.tsx'
-import { Table } from '../../kit/tables/table.tsx'
+import { TableDialog } from '../../kit/tables/tabledialog.tsx'
 import { Time, ZONE } from '../../kit/time.tsx'
 import { createReport, METRICS, type Metric, type Report, updateReport, useReportRuns } from './data.ts'
 
@@ -112,46 +110,33 @@ export function RunsDialog({
 }) {
   const found = useReportRuns(teamId, report.id)
   return (
-    <Dialog open wide onClose={onClose} title={`Mails of ${report.name}`}>
-      <div className="stack">
-        <Loaded query={found} rows={3}>
-          {({ content }) =>
-            content.length === 0 ? (
-              <p className="quiet">None in the last 90 days.</p>
-            ) : (
-              <Table
-                label="Mails"
-                rows={content}
-                keyOf={({ id }) => id}
-                columns={[
-                  { heading: 'Status', cell: ({ status }) => <RunStatus status={status} /> },
-                  {
-                    heading: 'For',
-                    cell: ({ slot, manual }) => (
-                      <>
-                        <Time at={slot} /> {manual && <div className="quiet">asked for</div>}
-                      </>
-                    ),
-                  },
-                  {
-                    heading: 'Said',
-                    cell: ({ error, refused, withheld }) => (
-                      <span className="said">
-                        {error ?? '–'}
-                        {refused.length > 0 && ` Refused: ${refused.join(', ')}`}
-                        {withheld.length > 0 && ` No yes: ${withheld.join(', ')}`}
-                      </span>
-                    ),
-                  },
-                ]}
-              />
-            )
-          }
-        </Loaded>
-        <div className="actions">
-          <Button onClick={onClose}>Close</Button>
-        </div>
-      </div>
-    </Dialog>
+    <TableDialog
+      title={`Mails of ${report.name}`}
+      label="Mails"
+      query={found}
+      none="None in the last 90 days."
+      onClose={onClose}
+      columns={[
+        { heading: 'Status', cell: ({ status }) => <RunStatus status={status} /> },
+        {
+          heading: 'For',
+          cell: ({ slot, manual }) => (
+            <>
+              <Time at={slot} /> {manual && <div className="quiet">asked for</div>}
+            </>
+          ),
+        },
+        {
+          heading: 'Said',
+          cell: ({ error, refused, withheld }) => (
+            <span className="said">
+              {error ?? '–'}
+              {refused.length > 0 && ` Refused: ${refused.join(', ')}`}
+              {withheld.length > 0 && ` No yes: ${withheld.join(', ')}`}
+            </span>
+          ),
+        },
+      ]}
+    />
   )
 }
