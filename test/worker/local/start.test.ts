@@ -341,6 +341,9 @@ describe('npm start', () => {
   test('a start after a stop finds all data, keeps the token, and shows no password', {
     tags: 'long',
   }, async () => {
+    // The test before has stopped it already, unless only the long tests are run.
+    current.process.kill('SIGTERM')
+    await current.ended
     current = await launchAndWait()
     expect(current.output()).not.toContain('shown only once')
     expect(current.output()).toContain('with the e-mail and password shown at the first start')
