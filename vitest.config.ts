@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -8,8 +9,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const LONGEST = [
   'crash',
   'once',
+  'matrix',
   'scale',
   'truth',
+  'versions',
+  'resume',
   'console',
   'outage',
   'start',
@@ -30,9 +34,17 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+const FILES = 'test/**/*.test.ts'
+
+/** The files that have a test with the tag `long`: `npm run test:long` opens no others. */
+function findLong(): string[] {
+  return globSync(FILES).filter((file) => readFileSync(file, 'utf8').includes("tags: 'long'"))
+}
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: mode === 'long' ? findLong() : [FILES],
+    tags: [{ name: 'long', description: 'Takes seconds: kills in series, bombs, whole matrices.' }],
     globalSetup: ['test/support/setup.ts'],
     pool: 'forks',
     // Half of the time the tests wait for leases to expire and
@@ -45,4 +57,4 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000, interval: 25 } },
   },
-})
+}))

@@ -62,6 +62,44 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       registers,
       help: 'Failed tries to write the end of a run into its rows. Each is tried again until it succeeds.',
     }),
+    ...createNodeMetrics(registers),
+    ...createModelMetrics(registers),
+  }
+  // A rate over a counter misses the first increment unless the counter has been exposed as zero before.
+  for (const kind of ['node', 'model', 'segment']) metrics.turnedAway.inc({ kind }, 0)
+  for (const trigger of EXECUTION_TRIGGERS) {
+    metrics.runsStarted.inc({ trigger }, 0)
+    for (const status of FINAL_STATUSES) metrics.runsEnded.inc({ status, trigger }, 0)
+  }
+  return metrics
+}
+
+function createModelMetrics(registers: Registry[]) {
+  return {
+    modelCalls: new Counter({
+      name: 'perdure_model_calls_total',
+      registers,
+      help: 'Calls to vendors of models by provider and how they ended: SUCCESS, REFUSED (nothing charged) or LOST (nobody knows what was charged).',
+      labelNames: ['provider', 'status'] as const,
+    }),
+    modelTokens: new Counter({
+      name: 'perdure_model_tokens_total',
+      registers,
+      help: 'Tokens that vendors of models have reported, by provider and kind: input has cached in it, output has reasoning in it.',
+      labelNames: ['provider', 'kind'] as const,
+    }),
+    modelFirst: new Histogram({
+      name: 'perdure_model_first_seconds',
+      registers,
+      help: 'Time from sending a request to a model to the first piece of its answer.',
+      labelNames: ['provider'] as const,
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    }),
+  }
+}
+
+function createNodeMetrics(registers: Registry[]) {
+  return {
     nodeDuration: new Histogram({
       name: 'perdure_node_duration_seconds',
       registers,
@@ -86,25 +124,6 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       help: 'Attempts (node; model: in the queue of calls to models) and segments that gave their slot back because their team had its half of this worker, or this worker had no room for their values.',
       labelNames: ['kind'] as const,
     }),
-    modelCalls: new Counter({
-      name: 'perdure_model_calls_total',
-      registers,
-      help: 'Calls to vendors of models by provider and how they ended: SUCCESS, REFUSED (nothing charged) or LOST (nobody knows what was charged).',
-      labelNames: ['provider', 'status'] as const,
-    }),
-    modelTokens: new Counter({
-      name: 'perdure_model_tokens_total',
-      registers,
-      help: 'Tokens that vendors of models have reported, by provider and kind: input has cached in it, output has reasoning in it.',
-      labelNames: ['provider', 'kind'] as const,
-    }),
-    modelFirst: new Histogram({
-      name: 'perdure_model_first_seconds',
-      registers,
-      help: 'Time from sending a request to a model to the first piece of its answer.',
-      labelNames: ['provider'] as const,
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
-    }),
     scheduleToStart: new Histogram({
       name: 'perdure_activity_schedule_to_start_seconds',
       registers,
@@ -112,13 +131,6 @@ export function createMetrics(options: { ofProcess?: boolean } = {}) {
       buckets: SECOND_PARTS,
     }),
   }
-  // A rate over a counter misses the first increment unless the counter has been exposed as zero before.
-  for (const kind of ['node', 'model', 'segment']) metrics.turnedAway.inc({ kind }, 0)
-  for (const trigger of EXECUTION_TRIGGERS) {
-    metrics.runsStarted.inc({ trigger }, 0)
-    for (const status of FINAL_STATUSES) metrics.runsEnded.inc({ status, trigger }, 0)
-  }
-  return metrics
 }
 
 /**

@@ -18,7 +18,7 @@ export const SAMPLERS = [
   'parentbased_always_off',
   'parentbased_traceidratio',
 ] as const
-export type SamplerName = (typeof SAMPLERS)[number]
+type SamplerName = (typeof SAMPLERS)[number]
 
 type Attributes = Record<string, string | number | boolean>
 

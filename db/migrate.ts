@@ -4,9 +4,9 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { write } from './change.ts'
 import type { Database, Db } from './connection.ts'
+import { MIGRATING } from './locks.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
-const LOCK = 7_226_001
 
 /** The first line of a migration that is a single statement and cannot run in a transaction. */
 const ALONE = /^-- no transaction\b/
@@ -45,7 +45,7 @@ export async function migrate(db: Db, folder: URL = FOLDER): Promise<string[]> {
       }
       return ran
     } finally {
-      await sql`select pg_advisory_unlock(${LOCK})`.execute(connection)
+      await sql`select pg_advisory_unlock(${MIGRATING})`.execute(connection)
     }
   })
 }
@@ -56,9 +56,9 @@ export async function migrate(db: Db, folder: URL = FOLDER): Promise<string[]> {
  */
 async function lock(connection: Db): Promise<void> {
   for (;;) {
-    const { rows } = await sql<{ taken: boolean }>`select pg_try_advisory_lock(${LOCK}) as taken`.execute(
-      connection,
-    )
+    const { rows } = await sql<{
+      taken: boolean
+    }>`select pg_try_advisory_lock(${MIGRATING}) as taken`.execute(connection)
     if (rows[0]?.taken) return
     await pause(POLL_MS)
   }

@@ -4,6 +4,7 @@ import { perDatabase } from './cache.ts'
 import { write } from './change.ts'
 import type { Tx } from './connection.ts'
 import { createBatches } from './operation/batches.ts'
+import { claim, later, selectByTurns } from './queue.ts'
 import type { Store } from './scope.ts'
 
 /**
@@ -36,7 +37,11 @@ export async function enqueue(tx: Tx, kind: ErrandKind, subjectIds: string[], ke
  * Errands are carried out in two lanes. Deleting a run takes longest and is least urgent: the thousands of a deleted
  * workflow must not stand before the starts and signals of its own team. Each lane has its own index.
  */
-const LANES = { urgent: sql`kind <> 'DELETE'`, deletes: sql`kind = 'DELETE'` }
+const OUTBOX = { table: 'outbox', id: 'id', due: 'due_at', tries: 'attempts' }
+const LANES = {
+  urgent: { ...OUTBOX, open: sql`q.kind <> 'DELETE'` },
+  deletes: { ...OUTBOX, open: sql`q.kind = 'DELETE'` },
+}
 export type ErrandLane = keyof typeof LANES
 
 /**
@@ -50,29 +55,18 @@ export async function claimErrands(
   limit: number,
   leaseMs: number,
 ): Promise<(Errand & { attempts: number })[]> {
-  const inLane = LANES[lane]
+  const queue = LANES[lane]
+  // Other processes may be claiming some of those that are looked at.
+  const lookedAt = limit * OVERSCAN
+  const chosen = selectByTurns(queue, { limit, ofTeam: lookedAt, lookedAt })
   const taken = await write(store, (tx) =>
-    sql<Errand & { attempts: number; id: number }>`
-    with recursive teams as (
-      (select team_id from outbox where ${inLane} order by team_id limit 1)
-      union all
-      select (select o.team_id from outbox o where o.team_id > t.team_id and ${inLane} order by o.team_id limit 1)
-      from teams t where t.team_id is not null),
-    due as (
-      select o.id, o.due_at, row_number() over (partition by t.team_id order by o.due_at, o.id) as turn
-      from teams t cross join lateral (
-        select id, due_at from outbox where team_id = t.team_id and due_at <= now() and ${inLane}
-        order by due_at, id limit ${limit * OVERSCAN}) o),
-    -- Other processes may be claiming some of these now.
-    next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit * OVERSCAN}),
-    chosen as materialized (
-      select o.id from next join outbox o using (id) where o.due_at <= now()
-      order by next.turn, next.due_at, o.id limit ${limit} for update of o skip locked)
-    update outbox o set attempts = o.attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
-    from chosen where o.id = chosen.id
-    returning o.id, o.kind, o.subject_id, o.key, o.attempts`.execute(tx),
+    claim<Errand & { attempts: number; id: number }>(tx, queue, {
+      chosen,
+      leaseMs,
+      returning: sql`id, kind, subject_id, key, attempts`,
+    }),
   )
-  return taken.rows.sort((a, b) => a.id - b.id)
+  return taken.sort((a, b) => a.id - b.id)
 }
 
 /**
@@ -98,7 +92,7 @@ export async function postponeErrand(
   error: string | null,
 ): Promise<void> {
   await write(store, (tx) =>
-    sql`update outbox set due_at = now() + ${delayMs} * interval '1 millisecond', last_error = ${error}
+    sql`update outbox set due_at = ${later(delayMs)}, last_error = ${error}
     where subject_id = ${subjectId} and kind = ${kind} and key = ${key}`.execute(tx),
   )
 }

@@ -20,15 +20,18 @@ async function listSources(room: string): Promise<string[]> {
   return (await listFiles(room)).filter((file) => !file.startsWith('api/console/'))
 }
 
+/** The relative imports of a file, those that it makes only when they are needed included. */
 async function listImports(file: string): Promise<Import[]> {
   const text = await readFile(join(ROOT, file), 'utf8')
-  const found = text.matchAll(/^(?:import|export)\s(?:[^;'"]*?\sfrom\s)?'(\.[^']+)'/gm)
+  const found = text.matchAll(
+    /(?:^(?:import|export)\s(?:[^;'"]*?\sfrom\s)?|(?:\btypeof )?\bimport\(\s*)'(\.[^']+)'/gm,
+  )
   return [...found].map(([statement, to]) => ({
     from: file,
     to: relative(ROOT, join(ROOT, dirname(file), to!))
       .split(sep)
       .join('/'),
-    typeOnly: /^\w+\s+(type\b|\{(\s*type\s[^,}]+,?)*\s*\})/.test(statement),
+    typeOnly: /^(typeof |\w+\s+(type\b|\{(\s*type\s[^,}]+,?)*\s*\}))/.test(statement),
   }))
 }
 
@@ -74,11 +77,12 @@ test('there are no circular imports, not even of types, nor in the console', asy
   const circles = all
     .filter((file) => reached.get(file)!.has(file))
     .map((file) => all.filter((other) => reached.get(file)!.has(other) && reached.get(other)?.has(file)))
-  expect([...new Set(circles.map((files) => files.join(' <-> ')))]).toEqual([])
+  const named = new Set(circles.map((files) => files.join(' <-> ')))
+  expect([...named]).toEqual([])
 })
 
 test(`no folder has more than ${MAX_FILES} files, except those of the node types`, async () => {
-  const files = [...sources, ...(await listFiles('test'))]
+  const files = [...sources, ...pages, ...(await listFiles('test'))]
   const folders = Object.groupBy(files, (file) => dirname(file))
   const crowded = Object.entries(folders).filter(([, files]) => files!.length > MAX_FILES)
   expect(crowded.map(([folder]) => folder).filter((folder) => !folder.endsWith('/nodes'))).toEqual([])

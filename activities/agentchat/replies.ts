@@ -4,7 +4,8 @@ import type { Bus } from '../../db/bus.ts'
 import type { Store } from '../../db/scope.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import { createReplyFeeds } from './readers.ts'
-import { createReplyWriters, type ReplySpot } from './writers.ts'
+import type { ReplySpot } from './storing.ts'
+import { createReplyWriters } from './writers.ts'
 
 /**
  * The texts of replies on their way from the nodes that write them to those who read along: at once within this process,

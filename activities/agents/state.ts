@@ -44,7 +44,7 @@ export const MAX_TASK_NAME = 200
 const MAX_TALK_BYTES = 2_000_000
 
 /** Throws a NodeFailure (OutputTooLarge) if the conversation has become too long to be gone on with. */
-export function demandRoom(messages: ModelMessage[]): void {
+export function demandMessageRoom(messages: ModelMessage[]): void {
   const bytes = Buffer.byteLength(JSON.stringify(messages))
   if (bytes <= MAX_TALK_BYTES) return
   const message =

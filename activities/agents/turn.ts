@@ -13,7 +13,7 @@ import { type GuardNote, guardSummary, guardValue, redactEach, refuseByGuard } f
 import { guardReply } from './guards/reply.ts'
 import { findRemoteTools, listOffered } from './offer.ts'
 import { answerCalls } from './outcomes.ts'
-import { type AgentState, demandRoom } from './state.ts'
+import { type AgentState, demandMessageRoom } from './state.ts'
 import type { AgentStep, AgentStepResult, TaskOutcome } from './step.ts'
 
 const temperatureField = v.optional(v.pipe(v.number('must be a number'), v.minValue(0), v.maxValue(2)))
@@ -152,7 +152,7 @@ async function openTurn(
   if (said.length > 0) {
     const news = before.isOver ? [] : answerCalls(before.asked, outcomes satisfies TaskOutcome[])
     const messages = [...said, ...news]
-    demandRoom(messages)
+    demandMessageRoom(messages)
     return {
       state: before,
       messages,
@@ -167,7 +167,7 @@ async function openTurn(
     spent: spentOf(before),
   })
   if (result) return result
-  demandRoom(messages)
+  demandMessageRoom(messages)
   const remote = await findRemoteTools(context)
   const opening = config.guardrails?.output ? { opening: messages.length } : {}
   return {

@@ -3,6 +3,7 @@ import type { Exchange } from '../../db/requests/exchange.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { getOwn, isObject } from '../../workflows/json.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
+import { unlessAborted } from '../abort.ts'
 import { findReplySpot } from '../agentchat/replies.ts'
 import { openAgentStep, packAgentStep, runAgentStep } from '../agents/run.ts'
 import { createCredentials } from '../credentials/credentials.ts'
@@ -10,8 +11,7 @@ import { createMasking } from '../credentials/masking.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../fairness/turns.ts'
 import { createFiles } from '../files/store.ts'
-import { createGuard } from '../guardrails/guard.ts'
-import { createTextCheck, IN_ATTEMPT } from '../guardrails/textcheck.ts'
+import { BESIDE_WORK, createCheck, type How, IN_ATTEMPT } from '../guardrails/check.ts'
 import { noteExchanges } from '../http/exchanges.ts'
 import { createMeter } from '../models/usage.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -69,8 +69,7 @@ export async function makeCall(
   const masking = createMasking(credentials)
   const placed = {
     ...deps,
-    // How long others keep the node waiting for a process does not count. Nobody wants what it waits for once it
-    // is over.
+    // Time that the node waits for a process of others does not count, and the wait ends with the node.
     evaluator: deps.evaluator.for({ waits: time.pause, signal }),
   }
   const sending = await retryOutages(unwanted, () => prepareSending(deps, attempt, more, context.retryOf))
@@ -87,13 +86,7 @@ export async function makeCall(
     credentials,
     files: masking.files(files),
     meter,
-    check: createTextCheck(placed, context, {
-      ...IN_ATTEMPT,
-      isRetried: number < node.retry.maxAttempts,
-      meter,
-      signal,
-    }),
-    guard: createGuard(placed, context, { meter, signal }),
+    ...openChecks(placed, input, number, { meter, signal }),
     models: { silenceMs: deps.modelSilenceMs, metrics: deps.metrics },
     ...(reply ? { reply } : {}),
   }
@@ -107,7 +100,7 @@ export async function makeCall(
     const given = { ...prepared, ...reach, share, sending }
     time.start()
     working = agentStep ? runAgentStep(loaded.node, given, agentStep) : runStep(loaded.node, given)
-    const done = await Promise.race([working, rejectOn(limit.signal), rejectOn(unwanted)]).finally(time.stop)
+    const done = await unlessAborted(working, limit.signal, unwanted).finally(time.stop)
     const result = await masking.result({ ...done, ...noted.kept() })
     hasAnswer = true
     answered(result)
@@ -136,7 +129,21 @@ export async function makeCall(
   }
 }
 
-/** Of nodes whose texts are checked, no body is noted: what is checked then is in there. */
+/** How an attempt checks texts: those of its node, and those of a guarded node beside its work. */
+function openChecks(
+  deps: Parameters<typeof createCheck>[0],
+  { node, context }: Pick<AttemptInput, 'node' | 'context'>,
+  number: number,
+  given: Pick<How, 'meter' | 'signal'>,
+): Pick<NodeContext, 'check' | 'guard'> {
+  const isLast = number >= node.retry.maxAttempts
+  return {
+    check: createCheck(deps, context, { ...IN_ATTEMPT, ...(isLast ? {} : { retry: 'later' }), ...given }),
+    guard: createCheck(deps, context, { ...BESIDE_WORK, ...given }),
+  }
+}
+
+/** Leaves out the bodies of nodes whose texts are checked: the texts are in there. */
 function withoutGuarded({ config }: GraphNode, exchange: Exchange): Exchange {
   if (!isObject(config.guardrails)) return exchange
   const { body, response } = exchange
@@ -178,19 +185,11 @@ export async function storeKept(
 /** Repeats the storing while it may succeed. If it cannot, the node fails for good: its call has been answered. */
 async function storeOnly<T>(signal: AbortSignal, store: () => Promise<T>): Promise<T> {
   try {
-    return await Promise.race([retryOutages(signal, store), rejectOn(signal)])
+    return await unlessAborted(retryOutages(signal, store), signal)
   } catch (error) {
     if (signal.aborted || isInfrastructure(error) || finalIfDeleted(error) !== error) throw error
     if (error instanceof NodeFailure && !error.retryable) throw error
     const { message, type } = describeFailure(error)
     throw new NodeFailure(message, { type, retryable: false })
   }
-}
-
-/** Rejects with the signal's reason once it is aborted. */
-export function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

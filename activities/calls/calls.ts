@@ -28,7 +28,7 @@ export type CallPlace = { workflowId: string; runId: string; activityId: string 
 export type CallControl = { signal: AbortSignal; answered: (result: NodeResult, kept?: KeptAnswer) => void }
 
 /** A call that an attempt waits for. */
-export type HeldCall = {
+type HeldCall = {
   done: Promise<AttemptResult>
   /**
    * What the node said, to travel to the next attempt: if only its storing is left, and there is room for it.

@@ -54,7 +54,7 @@ export type ChatLine = Handover & {
 }
 
 export type ChatBody = { json: object } | { form: URLSearchParams | FormData } | { bytes: Uint8Array }
-export type ChatResponse = { body: unknown; headers: Record<string, string> }
+type ChatResponse = { body: unknown; headers: Record<string, string> }
 
 const MAX_ANSWER_BYTES = 1024 * 1024
 const EXCERPT = 300

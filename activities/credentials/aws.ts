@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { SignatureV4 } from '@smithy/signature-v4'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import type { Authorize, AuthorizedHop } from '../http/authority.ts'
 import { isStreamed } from '../http/streams.ts'
 import type { Credentials } from './credentials.ts'
@@ -35,7 +36,7 @@ export function signForAws(data: Record<string, string>, credentials: Pick<Crede
   }
 }
 
-/** What is signed: of the headers those that say what is asked for, since others may be changed on the way. */
+/** The headers that are signed: those that say what is asked for, since others may be changed on the way. */
 function describeRequest({ method, url, headers, body }: AuthorizedHop, asItIs: boolean) {
   const query: Record<string, string[]> = {}
   for (const [name, value] of url.searchParams) {
@@ -67,18 +68,10 @@ function isSigned([name]: [string, string]): boolean {
   return isAsked && !GENERATED.has(name)
 }
 
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 function encodePath(path: string): string {
   return path
     .split('/')
-    .map((part) => encodeURIComponent(decode(part)).replace(/[!'()*]/g, encodeByte))
+    .map((part) => encodeURIComponent(decodeUriPart(part)).replace(/[!'()*]/g, encodeByte))
     .join('/')
 }
 

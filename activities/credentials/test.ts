@@ -3,6 +3,7 @@ import type { CredentialTest } from '../../db/credentials/tests.ts'
 import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import type { Store } from '../../db/scope.ts'
+import { unlessAborted } from '../abort.ts'
 import type { Outside } from '../egress/outside.ts'
 import { CREDENTIAL_CHECKS } from './checks.ts'
 
@@ -31,7 +32,7 @@ export async function testCredential(
   try {
     const credentials = { tell: (secret: string) => void secrets.add(secret) }
     const working = check(opened, { store, http, dial, signal, credentials })
-    const message = await Promise.race([working, rejectAtEnd(signal)])
+    const message = await unlessAborted(working, signal)
     return { status: 'SUCCESS', message: mask(message) }
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
@@ -39,12 +40,4 @@ export async function testCredential(
   } finally {
     clearTimeout(timer)
   }
-}
-
-// A check that does not heed its signal is left behind.
-function rejectAtEnd(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

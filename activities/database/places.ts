@@ -1,5 +1,5 @@
 /** How many connections to databases a team may have at once in a process. */
-export const CONNECTIONS_PER_TEAM = 10
+const CONNECTIONS_PER_TEAM = 10
 
 type Line = { taken: number; waiting: (() => void)[] }
 

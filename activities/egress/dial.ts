@@ -1,4 +1,5 @@
 import { isIP, type Socket } from 'node:net'
+import { unlessAborted } from '../abort.ts'
 import { HttpError, toHttpError } from '../http/httperror.ts'
 import { CONNECT_TIMEOUT_MS, type Egress } from './egress.ts'
 
@@ -30,9 +31,9 @@ export function createDial(findEgress: () => Egress): Dial {
     else signal?.addEventListener('abort', onAbort, { once: true })
     const opening = findEgress().open(host, port, stop.signal)
     try {
-      return await Promise.race([opening, rejectWhenAborted(stop.signal)])
+      return await unlessAborted(opening, stop.signal)
     } catch (error) {
-      // What comes after all is of no use to anybody.
+      // A connection that is made after all is not used.
       opening.then(
         (socket) => socket.destroy(),
         () => {},
@@ -43,13 +44,6 @@ export function createDial(findEgress: () => Egress): Dial {
       signal?.removeEventListener('abort', onAbort)
     }
   }
-}
-
-function rejectWhenAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 /** The host in the form that a URL gives it, so that every notation of an address is seen as that address. */

@@ -45,7 +45,7 @@ export type Egress = {
 type Check = (address: string, host: string, isThisMachine?: boolean) => string | null
 
 /** The error, also of a socket, for an address that the rules refuse. Users may see its `message`. */
-export type RefusedAddress = Error & { code: 'EGRESS_REFUSED' }
+type RefusedAddress = Error & { code: 'EGRESS_REFUSED' }
 
 export const CONNECT_TIMEOUT_MS = 10_000
 

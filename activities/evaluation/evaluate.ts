@@ -129,7 +129,7 @@ async function judge(deps: JudgeDeps, { workflowId, claim, ...call }: Asked): Pr
 }
 
 /** All dimensions of a team by their names: those that every team has, and its own. */
-export async function loadRubrics(store: Store, teamId: string): Promise<Map<string, Dimension>> {
+async function loadRubrics(store: Store, teamId: string): Promise<Map<string, Dimension>> {
   const builtIn = Object.entries(BUILT_IN_RUBRICS).map(([name, rubric]) => ({ name, rubric }))
   const own = await loadDimensions(store.db, teamId)
   return new Map([...own, ...builtIn].map((dimension) => [dimension.name, dimension]))

@@ -1,3 +1,4 @@
+import { checkText } from '../guardrails/check.ts'
 import type { DetectorPool } from '../guardrails/pool.ts'
 import type { JudgeDeps } from './judge.ts'
 
@@ -6,15 +7,15 @@ const SENSITIVITY = 0.7
 const KNOWN = 100
 
 /**
- * Looks for injections in the threads of `pool`. What cannot be looked at in time is flagged: nobody knows that it is
- * clean. The last texts are remembered, as each is asked about once for every dimension.
+ * Looks for injections in the threads of `pool`. A text that cannot be looked at in time is flagged, as it
+ * may have one. The last texts are remembered, as each is asked about once for every dimension.
  */
 export function createInjectionCheck(pool: DetectorPool): JudgeDeps['isInjection'] {
   const known = new Map<string, Promise<boolean>>()
   const look = async (team: string, text: string) => {
-    const job = { text, detection: { PROMPT_INJECTION: { sensitivity: SENSITIVITY } } }
-    const [result] = await pool.hold(team, text.length, () => pool.run({ team, workflow: team }, job))
-    return result?.findings === undefined || result.findings.length > 0
+    const detection = { PROMPT_INJECTION: { sensitivity: SENSITIVITY } }
+    const request = { team, workflow: team, text, detection, onViolation: 'BLOCKED' } as const
+    return !(await checkText({ pool, onError: 'closed' }, request)).passed
   }
   return (team, text) => {
     const key = `${team} ${text}`

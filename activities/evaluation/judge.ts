@@ -45,7 +45,7 @@ export type JudgeCall = {
 }
 
 /** Why a dimension has no score. */
-export type JudgeFault = Unreadable | 'TIMEOUT' | 'RATE_LIMITED' | 'UNAVAILABLE' | 'REFUSED' | 'CREDENTIAL'
+type JudgeFault = Unreadable | 'TIMEOUT' | 'RATE_LIMITED' | 'UNAVAILABLE' | 'REFUSED' | 'CREDENTIAL'
 
 /** `flagged`: something in the material tries to instruct the judge. */
 type Judged =
@@ -70,7 +70,7 @@ const RESAMPLES = 2
 /** Models that reason first need most of them for that. */
 const ANSWER_TOKENS = 2_000
 /** So many characters of each text are judged. */
-export const MAX_JUDGED = 50_000
+const MAX_JUDGED = 50_000
 /** So much of an answer that cannot be read is shown to the judge again. */
 const SHOWN = 2_000
 

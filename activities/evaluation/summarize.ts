@@ -11,7 +11,7 @@ import {
 } from './statistics.ts'
 
 /** A share with Wilson's interval at 95 %; null of nothing. */
-export type RatedShare = { hits: number; n: number; rate: number | null; ci95: Interval | null }
+type RatedShare = { hits: number; n: number; rate: number | null; ci95: Interval | null }
 
 export type BatchSummary = {
   /** By dimension. `failed` are those of which the judge gave no score. */
@@ -53,7 +53,7 @@ const shareOf = (hits: number, n: number): RatedShare => ({
 })
 
 /** How scores of the same cases differ. P-values are two-sided; small ones speak against chance. */
-export type PairedDifference = {
+type PairedDifference = {
   n: number
   before: number | null
   after: number | null

@@ -245,7 +245,7 @@ function createWatch(job: ExpressionJob) {
 /** Converts a format. The parsers are loaded only by a process that needs them. */
 async function runConversion(conversion: FormatConversion): Promise<EvaluatorReply> {
   try {
-    const { convertFormat } = await import('./formats.ts')
+    const { convertFormat } = await import('./convert.ts')
     const text = JSON.stringify(await convertFormat(conversion))
     return text.length > maxChars ? failJob(0, 'SIZE') : { kind: 'values', values: [text] }
   } catch (error) {
@@ -265,7 +265,7 @@ async function readAnswer(answer: LargeAnswer): Promise<EvaluatorReply> {
 /** Reads or writes a file. Its parsers are loaded only by a process that needs them. */
 async function runFileWork(work: FileWork): Promise<EvaluatorReply> {
   try {
-    const { workOnFile } = await import('../files/formats/work.ts')
+    const { workOnFile } = await import('../files/formats/run.ts')
     return { kind: 'file', result: await workOnFile(work) }
   } catch (error) {
     return describeThrown(0, error)

@@ -68,13 +68,13 @@ export type Evaluator = {
 }
 
 /** What came of work on a file that did not fail. */
-export type FileDone = Exclude<FileResult, { fault: unknown }>
+type FileDone = Exclude<FileResult, { fault: unknown }>
 
 /**
  * Who asks. Without it each workflow counts as a team. An evaluation that gets no process in `patienceMs` fails
  * with ExpressionsBusy; one whose `signal` is aborted before it gets one throws the signal's reason.
  */
-export type EvaluatorAsker = Partial<Omit<PoolAsker, 'workflow'>>
+type EvaluatorAsker = Partial<Omit<PoolAsker, 'workflow'>>
 
 /**
  * How long an evaluation waits for a process, unless its asker says otherwise. An attempt may have waited for

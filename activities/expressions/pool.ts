@@ -1,4 +1,5 @@
-import { type Asker, createTeamQueue } from '../fairness/teamqueue.ts'
+import type { Asker } from '../fairness/teamqueue.ts'
+import { createPool } from '../pool.ts'
 import type { EvaluatorFault, EvaluatorJob, EvaluatorReply } from './job.ts'
 import {
   type EvaluatorProcess,
@@ -41,109 +42,43 @@ type QueuedJob = {
   reject: (error: unknown) => void
 }
 
-type Slot = { process: EvaluatorProcess; ready: boolean; queued?: QueuedJob | undefined }
-
-const MAX_BOOTS = 3
-
-/** How many processes may starve under a job before whoever asked has to ask again later. */
+/** How many processes may starve under a job before its asker has to ask again later. */
 const MAX_STARVED = 2
 
 /**
  * A pool of processes for expressions. Threads will not do: V8 ends the whole process, not only the thread,
  * if one big allocation exceeds a thread's heap limit (measured with `$pad("x", 500000000)` and
- * `[1..10000000]`). Teams take turns, and a team never has more than half of the processes.
+ * `[1..10000000]`).
  */
 export function createEvaluatorPool({
   processes,
   ...limits
 }: ProcessLimits & { processes: number }): EvaluatorPool {
-  const slots = new Set<Slot>()
-  const waiting = createTeamQueue<QueuedJob>(processes)
-  let failedBoots = 0
   let draining = false
   let closed = false
   const refuses = ({ answered }: PoolAsker) => closed || (draining && !answered)
+  const refuse = ({ resolve }: QueuedJob) => resolve(STOPPING)
 
-  function giveWork(): void {
-    for (const slot of slots) {
-      if (!slot.ready || slot.queued) continue
-      const queued = waiting.take()
-      if (!queued) return
-      begin(slot, queued)
-    }
-    const booting = [...slots].filter((slot) => !slot.ready).length
-    if (waiting.wanted() > booting && slots.size < processes) addSlot()
-  }
+  const pool = createPool<QueuedJob, EvaluatorProcess, ProcessEnd>(processes, {
+    keepsOne: true,
+    start: (on) =>
+      startEvaluatorProcess(limits, {
+        reply(reply) {
+          if (reply.kind === 'ready') on.ready()
+          else on.done(({ resolve }) => resolve(reply))
+        },
+        end: on.end,
+      }),
+    begin: (process, { prepare }) => process.send(prepare()),
+    lose(job, end) {
+      if (refuses(job.asker)) refuse(job)
+      else if (mayRepeat(job, end)) pool.add(job)
+      else job.resolve(describeEnd(end))
+    },
+    giveUp: ({ resolve }, end) => resolve(createFault('DOWN', end.log.trim())),
+    stop: (process) => process.end(),
+  })
 
-  function begin(slot: Slot, queued: QueuedJob): void {
-    let job: EvaluatorJob
-    try {
-      job = queued.prepare()
-    } catch (error) {
-      waiting.done(queued.asker)
-      queued.reject(error)
-      giveWork()
-      return
-    }
-    slot.queued = queued
-    slot.process.send(job)
-  }
-
-  function addSlot(): void {
-    const on = { reply: receive, end: remove }
-    const slot: Slot = { process: startEvaluatorProcess(limits, on), ready: false }
-    slots.add(slot)
-
-    function receive(reply: EvaluatorReply): void {
-      if (reply.kind === 'ready') {
-        slot.ready = true
-        failedBoots = 0
-      } else {
-        const { queued } = slot
-        slot.queued = undefined
-        if (queued) waiting.done(queued.asker)
-        queued?.resolve(reply)
-      }
-      giveWork()
-    }
-
-    function remove(end: ProcessEnd): void {
-      slots.delete(slot)
-      const { queued, ready } = slot
-      if (queued) waiting.done(queued.asker)
-      if (closed) {
-        queued?.resolve(STOPPING)
-        return
-      }
-      if (queued && refuses(queued.asker)) queued.resolve(STOPPING)
-      else if (queued) settleLost(queued, end)
-      else if (!ready && ++failedBoots >= MAX_BOOTS) {
-        failedBoots = 0
-        resolveAll(createFault('DOWN', end.log.trim()))
-      }
-      // Start a process now, even if no job waits: the next job need not wait until it has booted.
-      if (slots.size === 0 && (queued || waiting.wanted() > 0)) addSlot()
-      giveWork()
-    }
-  }
-
-  /** Ends or repeats the job whose process ended while it was running. */
-  function settleLost(queued: QueuedJob, { late, starved, huge, signal }: ProcessEnd): void {
-    if (late) queued.resolve(createFault('TIMEOUT'))
-    else if (huge) queued.resolve(createFault('MEMORY'))
-    // That a process got no time says nothing about the expression, so a fresh one does the job again.
-    else if (starved && ++queued.starved < MAX_STARVED) waiting.add(queued.asker, queued)
-    else if (starved) queued.resolve(createFault('DOWN', 'this machine has no processor time for them'))
-    // Neither does a kill from outside, but it may be for the memory that the job takes.
-    else if (signal === 'SIGKILL' && queued.kills++ === 0) waiting.add(queued.asker, queued)
-    else queued.resolve(createFault('MEMORY'))
-  }
-
-  function resolveAll(reply: EvaluatorReply): void {
-    for (const queued of waiting.clear()) queued.resolve(reply)
-  }
-
-  addSlot()
   return {
     async run(asker, prepare) {
       if (refuses(asker)) return STOPPING
@@ -155,18 +90,17 @@ export function createEvaluatorPool({
         return await new Promise<EvaluatorReply>((resolve, reject) => {
           const begin = () => {
             wait?.end()
-            // A job whose process was killed waits a second time, and nobody may want it any more.
+            // A job whose process was killed waits a second time, and may be unwanted by then.
             asker.signal?.throwIfAborted()
             return prepare()
           }
           const queued: QueuedJob = { asker, prepare: begin, kills: 0, starved: 0, resolve, reject }
           wait = startWait(asker, () => {
-            waiting.remove(asker, queued)
+            pool.remove(queued)
             if (asker.signal?.aborted) reject(asker.signal.reason)
             else resolve(createFault('BUSY', 'all processes that the team may have are taken'))
           })
-          waiting.add(asker, queued)
-          giveWork()
+          pool.add(queued)
         })
       } finally {
         wait?.end()
@@ -175,19 +109,28 @@ export function createEvaluatorPool({
     },
     drain() {
       draining = true
-      for (const queued of waiting.clear()) {
-        if (refuses(queued.asker)) queued.resolve(STOPPING)
-        else waiting.add(queued.asker, queued)
-      }
-      for (const { queued, process } of slots) if (queued && refuses(queued.asker)) void process.end()
-      giveWork()
+      pool.drop(({ asker }) => refuses(asker), refuse)
     },
-    async close() {
+    close() {
       closed = true
-      resolveAll(STOPPING)
-      await Promise.all([...slots].map(({ process }) => process.end()))
+      return pool.close(refuse)
     },
   }
+}
+
+/** Whether a job whose process ended is done again by another, as it may not be what has ended it. */
+function mayRepeat(job: QueuedJob, { late, starved, huge, signal }: ProcessEnd): boolean {
+  if (late || huge) return false
+  // That a process got no time says nothing about the expression.
+  if (starved) return ++job.starved < MAX_STARVED
+  // Neither does a kill from outside, but it may be for the memory that the job takes.
+  return signal === 'SIGKILL' && job.kills++ === 0
+}
+
+function describeEnd({ late, starved, huge }: ProcessEnd): EvaluatorReply {
+  if (late) return createFault('TIMEOUT')
+  if (starved && !huge) return createFault('DOWN', 'this machine has no processor time for them')
+  return createFault('MEMORY')
 }
 
 /**

@@ -12,8 +12,8 @@ export type Places = {
 }
 
 /** Whoever leaves it without having been `served` will come again: that says nothing about how soon others can. */
-export type HeldPlace = { leave(served?: boolean): void }
-export type TurnedAway = { comeAgainMs: number }
+type HeldPlace = { leave(served?: boolean): void }
+type TurnedAway = { comeAgainMs: number }
 
 export function createPlaces(all: number, returns: Returns): Places {
   const half = halfOf(all)

@@ -1,7 +1,7 @@
 import { replaceSpans, type Span } from '../../db/detection/spans.ts'
 import type { Violation } from './violations.ts'
 
-/** What is to be replaced in a text, and by what. */
+/** A place in a text, and what replaces it. */
 export type MarkedSpan = Span & { marker: string }
 
 /** The places of the violations that are redacted, sorted: those that overlap are one, with the marker of the longest. */

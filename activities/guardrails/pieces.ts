@@ -1,6 +1,7 @@
 import { replaceSpans, resolveOverlaps } from '../../db/detection/spans.ts'
 import { NAMED_PII_TYPES } from '../../workflows/guardrails/names.ts'
-import { type CheckRequest, type Guardrails, runChecks } from './checks.ts'
+import { checkPiece, type PieceDeps } from './piece.ts'
+import type { CheckRequest, Guardrails } from './request.ts'
 import {
   type CheckEntry,
   type GuardrailResult,
@@ -19,21 +20,21 @@ export const MAX_CHECKED = 1_000_000
 type Piece = { at: number; result: GuardrailResult }
 
 /**
- * As runChecks, for texts of any length: a long one is checked piece by piece, but for its schema, which the whole must
- * fit. Places are those of the whole text. Once `isOver`, the pieces that are left count as a check that could not be made.
+ * Checks a text of any length, a long one piece by piece, but for its schema, which the whole must fit. Places are those of
+ * the whole text. Once `isOver`, the pieces that are left count as a check that could not be made.
  */
-export async function runLongChecks(
-  deps: Guardrails,
+export async function checkPieces(
+  deps: PieceDeps,
   request: CheckRequest,
-  isOver: () => boolean = () => false,
+  isOver: () => boolean,
 ): Promise<GuardrailResult> {
   const { text, schema } = request
-  if (text.length <= PIECE) return runChecks(deps, request)
+  if (text.length <= PIECE) return checkPiece(deps, request)
   const { team, workflow, onViolation } = request
   const parts: Piece[] = []
   if (schema) {
     const whole = { team, workflow, text, schema, detection: {}, onViolation }
-    parts.push({ at: 0, result: await runChecks(deps, whole) })
+    parts.push({ at: 0, result: await checkPiece(deps, whole) })
   }
   const rest = { ...request, schema: undefined }
   if (asksMore(rest))
@@ -42,7 +43,7 @@ export async function runLongChecks(
         parts.push({ at, result: giveUp(parts, deps.onError) })
         break
       }
-      const result = await runChecks(deps, { ...rest, text: text.slice(at, end) })
+      const result = await checkPiece(deps, { ...rest, text: text.slice(at, end) })
       parts.push({ at, result })
     }
   return mergePieces(text, parts)
@@ -98,7 +99,7 @@ function move(violation: Violation, at: number): Violation {
   return { ...violation, details: { ...violation.details, start: start + at, end: end + at } }
 }
 
-/** Of violations that two pieces tell alike, the surer one. */
+/** Keeps the surer one of violations that two pieces tell alike. */
 function dropRepeated(violations: Violation[]): Violation[] {
   const kept = new Map<string, Violation>()
   for (const violation of violations) {
@@ -111,7 +112,7 @@ function dropRepeated(violations: Violation[]): Violation[] {
   return [...kept.values()]
 }
 
-/** Of personal data that overlaps, the longest: the end of a piece may cut what is whole in another one. */
+/** Keeps the longest of personal data that overlaps: the end of a piece may cut what is whole in another one. */
 function keepPersonal(violations: Violation[]): Violation[] {
   const findings = violations
     .filter(({ type }) => type === 'PII_REDACTION')

@@ -12,7 +12,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { Violation, ViolationAction } from './violations.ts'
 
 const PATIENCE_MS = 60_000
-/** So much of a path is told. */
+/** The longest path that is told. */
 const MAX_PATH = 500
 
 /**

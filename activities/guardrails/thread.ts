@@ -1,8 +1,8 @@
 import { parentPort } from 'node:worker_threads'
 import type { Finding } from '../../db/detection/spans.ts'
 import { listViews, type TextView } from '../../db/detection/views.ts'
+import { standBehind, type ThreadMessage } from '../threads.ts'
 import { DETECTORS, type Detection, type DetectorName } from './detectors.ts'
-import { standBehind, type ThreadMessage } from './messages.ts'
 import { applyInThread, type RuleResult, type ThreadRule } from './rules/compiled.ts'
 
 /** The program of a thread that looks for things in texts, one text at a time. */

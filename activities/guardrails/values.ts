@@ -14,7 +14,7 @@ type Place = { start: number; end: number }
 
 /**
  * Writes a JSON value as a text for checks: a string as it is, of anything else a line for each value, after the key that
- * it has. The keys say what the values are, and what stands in JSON's quotes is read without its escapes.
+ * it has. The keys say what the values are, and strings are read without JSON's escapes.
  */
 export async function writeValue(value: unknown): Promise<ValueText> {
   if (typeof value === 'string') return { text: value, mark: async (spans) => markText(value, spans) }

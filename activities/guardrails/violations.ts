@@ -1,7 +1,7 @@
 import type { Finding } from '../../db/detection/spans.ts'
 import type { ACTIONS } from '../../workflows/guardrails/names.ts'
 import type { GuardrailChecks } from '../../workflows/nodes/guardrails.ts'
-import { SEXUAL_MINORS } from './content/minors.ts'
+import { SEXUAL_MINORS } from './content/categories.ts'
 import type { DetectorName } from './detectors.ts'
 
 export const VIOLATION_TYPES = [
@@ -15,7 +15,7 @@ export const VIOLATION_TYPES = [
 export type ViolationType = (typeof VIOLATION_TYPES)[number]
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export type Severity = (typeof SEVERITIES)[number]
-/** What is done about a violation. Personal data is REDACTED; only BLOCKED keeps a text from passing. */
+/** The consequence of a violation. Personal data is REDACTED; only BLOCKED keeps a text from passing. */
 export type ViolationAction = (typeof ACTIONS)[number] | 'REDACTED'
 
 /** A violation as the API tells it. `details.start` and `.end` are UTF-16 units of the text that was checked. */
@@ -48,10 +48,12 @@ export type GuardrailResult = {
   checks: CheckEntry[]
 }
 
-/** Checks a text for a node of a run, in the name of its team (textcheck.ts). */
-export type CheckText = (text: string, checks: GuardrailChecks) => Promise<GuardrailResult>
+/** Checks a text for a node of a run, in the name of its team (check.ts); `json` must fit the schema if the text need not. */
+export type CheckText = (text: string, checks: GuardrailChecks, json?: string) => Promise<GuardrailResult>
 
-/** What stands in a redacted text for what was there: `[EMAIL]`. */
+export const isMade = ({ error }: CheckEntry): boolean => error === undefined
+
+/** The marker that replaces a finding in a redacted text: `[EMAIL]`. */
 export const writeMarker = (kind: string): string => `[${kind.toUpperCase()}]`
 
 const PII_SEVERITIES: Record<string, Severity> = {
@@ -137,7 +139,7 @@ function rateConfidence(confidence: number): Severity {
   return confidence >= 0.5 ? 'MEDIUM' : 'LOW'
 }
 
-/** By where they are in the text; those that have no place in it come last. */
+/** Sorts by place in the text; those without a place come last. */
 export function sortViolations(violations: Violation[]): Violation[] {
   const start = ({ details }: Violation) => details.start ?? Number.POSITIVE_INFINITY
   const end = ({ details }: Violation) => details.end ?? Number.POSITIVE_INFINITY

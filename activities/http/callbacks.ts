@@ -18,7 +18,7 @@ import { FINAL_KINDS, HttpError } from './httperror.ts'
 /** What delivering callbacks needs. */
 export type CallbackCarrier = { store: Store; outside: Outsides; log: Logger }
 
-export const CALLBACK_TIMEOUT_MS = 15_000
+const CALLBACK_TIMEOUT_MS = 15_000
 
 const RETRY_MS = 5_000
 const MAX_RETRY_MS = 3_600_000
@@ -103,7 +103,7 @@ async function send(
 }
 
 /** The header with the time in Unix seconds and the HMAC-SHA256 of `time.body`: `t=1763800000,v1=<hex>`. */
-export function signCallback(secret: string, body: string, now: number): string {
+function signCallback(secret: string, body: string, now: number): string {
   const seconds = Math.floor(now / 1_000)
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`
 }

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { CALL_MARK } from '../../db/operation/callmark.ts'
 import { isSecretName } from '../../workflows/secrets/secretnames.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
+import { unlessAborted } from '../abort.ts'
 import { createEgress, type Egress, type EgressOptions } from '../egress/egress.ts'
 import { type Agents, createAgents } from './agents.ts'
 import {
@@ -57,7 +59,7 @@ export type HttpRequest = {
  * Is told what really goes out and comes in, redirects included, but for what `authorize` has added: that is
  * masked. Header names are in lower case.
  */
-export type HttpWatch = {
+type HttpWatch = {
   sent(request: {
     method: string
     url: string
@@ -199,7 +201,7 @@ function createRenewal({ renew }: HttpRequest) {
     async isWorth(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<boolean> {
       if (!renew || asked) return false
       asked = true
-      const renewed = await abortable(
+      const renewed = await unlessAborted(
         renew().catch((error) => {
           thrown = { error }
           throw error
@@ -253,7 +255,7 @@ function demandSendable(authority: Authority, { headers }: AuthorizedHop): void 
   }
 }
 
-/** What is wrong with a header that a user gave, as words that follow its name; null if nothing is. */
+/** The fault of a header that a user gave, as words that follow its name; null if nothing is. */
 export function findRequestHeaderFault(name: string, value: string): string | null {
   if (!TOKEN.test(name)) return 'has a name that is not a valid HTTP header name'
   if (FRAMING.has(name.toLowerCase())) return 'is set by the HTTP client itself and cannot be changed'
@@ -269,7 +271,7 @@ function readUrl(text: string, headers: Map<string, string>, base?: URL): URL {
     throw new HttpError('bad-url', `the URL must begin with http:// or https://, not ${url.protocol}`)
   }
   if (url.username || url.password) {
-    const plain = `${decode(url.username)}:${decode(url.password)}`
+    const plain = `${decodeUriPart(url.username)}:${decodeUriPart(url.password)}`
     if (!headers.has('authorization')) {
       headers.set('authorization', `Basic ${Buffer.from(plain).toString('base64')}`)
     }
@@ -277,14 +279,6 @@ function readUrl(text: string, headers: Map<string, string>, base?: URL): URL {
     url.password = ''
   }
   return url
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 async function send(
@@ -304,17 +298,7 @@ async function send(
     signal,
   })
   // undici notices an abort only once it is connected, so a slow name server would delay it.
-  return abortable(sent, signal)
-}
-
-/** Rejects as soon as the signal is aborted, with its reason. */
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
+  return unlessAborted(sent, signal)
 }
 
 /** Changes `hop` into the next request. As in browsers, 303 leads to a GET, and 301 and 302 after a POST. */

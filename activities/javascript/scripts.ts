@@ -75,7 +75,7 @@ function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailur
 }
 
 /** What is wrong, as a sentence. `what` is its subject, such as `the code`. */
-export function describeScriptFault(
+function describeScriptFault(
   { cause, message, line, column }: ScriptFault,
   what: string,
   { timeoutMs, memoryMb, maxChars }: ScriptLimits,

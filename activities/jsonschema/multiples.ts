@@ -3,7 +3,7 @@ import { addKeyword } from '@hyperjump/json-schema/experimental'
 import * as Instance from '@hyperjump/json-schema/instance/experimental'
 
 /** Whether a number is a multiple of another one, as their decimals are written: 0.3 is one of 0.1, 1.00000001 none of 1. */
-export function isMultiple(value: number, of: number): boolean {
+function isMultiple(value: number, of: number): boolean {
   // So large that nobody can say: what was written may have been any number.
   if (!Number.isFinite(value)) return false
   const [a, b] = [readDecimal(value), readDecimal(of)]

@@ -41,7 +41,7 @@ function spellOut(source: string): string {
 }
 
 /** Throws for a pattern that RE2 does not know, such as one that looks ahead or refers back. */
-export function compilePattern(source: string): (text: string) => boolean {
+function compilePattern(source: string): (text: string) => boolean {
   try {
     const pattern = RE2JS.compile(translatePattern(spellOut(source)))
     return (text) => pattern.matcher(text).find()

@@ -1,5 +1,6 @@
 import { removeUriSchemePlugin } from '@hyperjump/browser'
 import { registerSchema, unregisterSchema, validate } from '@hyperjump/json-schema/draft-2020-12'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import '@hyperjump/json-schema/draft-2019-09'
 import '@hyperjump/json-schema/draft-07'
 import * as Instance from '@hyperjump/json-schema/instance/experimental'
@@ -10,7 +11,7 @@ import { useLinearPatterns } from './patterns.ts'
 import { cutShort, describeMisfit } from './words.ts'
 
 /** A place where a text does not fit a schema: its path as a JSON pointer, and where it is in the text, in UTF-16 units. */
-export type Misfit = { path: string; keyword: string; message: string; start: number; end: number }
+type Misfit = { path: string; keyword: string; message: string; start: number; end: number }
 
 /** Where a text does not fit a schema; or why the text is no JSON, or the schema none that can be used. */
 export type TextFit =
@@ -18,7 +19,7 @@ export type TextFit =
   | { notJson: { message: string; position: number } }
   | { misfits: Misfit[]; more: number }
 
-/** So many misfits are told. */
+/** The most misfits that are named. */
 const MAX_TOLD = 100
 const MAX_LEVELS = 500
 
@@ -155,7 +156,7 @@ function collectUnits(units: Unit[], collected: Unit[] = []): Unit[] {
 const FORBIDS =
   /(?<!\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas))\/(additionalProperties|additionalItems|unevaluatedProperties|unevaluatedItems|items|propertyNames)$/
 
-/** The keyword that a value does not fit. Of what a schema `false` forbids that is the one it stands under, or `false`. */
+/** The keyword that a value does not fit. Of what a schema `false` forbids that is the one that it is the value of, or `false`. */
 function nameKeyword({ keyword, absoluteKeywordLocation }: Unit): string {
   const name = keyword.slice(keyword.lastIndexOf('/') + 1)
   return name === 'validate' ? (FORBIDS.exec(absoluteKeywordLocation)?.[1] ?? 'false') : name
@@ -170,7 +171,7 @@ function describeUnit(unit: Unit, resources: Map<string, unknown>, root: Node): 
   const { offset = 0, length = 0 } = node ?? {}
   const value = node && Instance.value(node)
   return {
-    path: readable(path),
+    path: decodeUriPart(path),
     keyword,
     message: describeMisfit(keyword, expected, value),
     start: offset,
@@ -197,15 +198,7 @@ const split = (pointer: string) =>
   pointer
     .split('/')
     .slice(1)
-    .map((part) => readable(part).replaceAll('~1', '/').replaceAll('~0', '~'))
-
-function readable(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
-}
+    .map((part) => decodeUriPart(part).replaceAll('~1', '/').replaceAll('~0', '~'))
 
 function findNode(root: Node, pointer: string): Node | undefined {
   return split(pointer).reduce<Node | undefined>(

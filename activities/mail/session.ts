@@ -170,7 +170,7 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
 }
 
 /** What leaves this machine in clear text, or to a server that takes mail of anybody, deserves a warning. */
-export function warnOfWay({
+function warnOfWay({
   host,
   remoteAddress,
   authentication,

@@ -4,7 +4,7 @@ import type { ModelUsage } from './model.ts'
 export type ModelCallStatus = 'SUCCESS' | 'REFUSED' | 'LOST'
 
 /** Tokens and US dollars as they are known; `lost` calls of which nobody knows what they took are in neither. */
-export type EarlierCalls = { tokens: number; cost: number; lost: number }
+type EarlierCalls = { tokens: number; cost: number; lost: number }
 
 /** Notes what a node's attempt sends to vendors of models: a row for each call, before it is sent. */
 export type UsageMeter = {

@@ -91,7 +91,7 @@ function demandName(name: string, pattern: RegExp): void {
 }
 
 /** Where a deployment of Azure is called, without a slash at its end. */
-export function findAzureBase(opened: OpenedCredential, deployment: string): string {
+function findAzureBase(opened: OpenedCredential, deployment: string): string {
   const base = `${findBase(opened, '', 'endpoint').replace(/\/openai(?:\/v1)?$/, '')}/openai`
   if (UNDATED.has(String(opened.data.apiVersion))) return `${base}/v1`
   // All else is encoded.

@@ -15,7 +15,7 @@ import {
   wasActed,
 } from '../../db/monitoring/playbooks/runs.ts'
 import { type Store, serviceScope } from '../../db/scope.ts'
-import { addExecution } from '../../db/starts/start.ts'
+import { addExecution } from '../../db/starts/add.ts'
 import { readStartable } from '../../db/starts/startable.ts'
 import { updateWorkflow } from '../../db/workflows/workflows.ts'
 import { findStart } from '../../workflows/graph/graph.ts'
@@ -101,6 +101,7 @@ async function startWorkflow(
   const node = findStart(workflow.graph)
   if (!node) return failed(`The workflow "${workflow.name}" has no trigger to start at`)
   const { executionId } = await addExecution(store, workflow, {
+    origin: 'PLAYBOOK',
     id: uuidv5(`step ${at}`, run.id),
     node,
     trigger: 'PLAYBOOK',

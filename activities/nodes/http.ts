@@ -11,6 +11,7 @@ import { MAX_ANSWER_BYTES, type ResponseShape } from '../../workflows/nodes/call
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HTTP_METHODS } from '../../workflows/nodes/fields.ts'
 import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import { readDispositionName } from '../files/disposition.ts'
@@ -54,7 +55,7 @@ const READ_AGAIN_MS = 1_000
  */
 export const runHttpRequest: NodeRunner = (context) => sendRequest(context)
 
-/** How a request is sent whose values come from somebody who is not trusted, such as a model. */
+/** How a request is sent whose values come from a source that is not trusted, such as a model. */
 export type HttpManner = {
   /** Called before the request is sent, once nothing else can fail. What it throws, the node fails with. */
   begin?: () => Promise<void>
@@ -126,7 +127,7 @@ function noteWarnings({ notes }: NodeContext, messages: string[]): void {
 
 /**
  * Reads a large answer in another process. While none can be had, the answer is kept, with its share, and the
- * call is not made again: until the node's own limit, or until nobody wants the answer any more.
+ * call is not made again: until the node's own limit, or until the answer is no longer wanted.
  */
 async function readAway(
   { evaluator, bindings, signal }: NodeContext,
@@ -165,12 +166,7 @@ function saveAnswer({ config, files }: NodeContext, { method }: HttpRequest) {
 
 /** The last part of a URL's path, as a name for its file. */
 function nameOf({ pathname }: URL): string {
-  const last = pathname.split('/').at(-1) ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodeUriPart(pathname.split('/').at(-1) ?? '')
 }
 
 /** An answer came, but cannot be taken. */

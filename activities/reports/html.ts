@@ -1,5 +1,6 @@
 import type { ReportContent } from '../../db/reports/gather.ts'
 import type { ReportCell, ReportSection } from '../../db/reports/sections.ts'
+import { escapeMarkup } from '../../workflows/texts.ts'
 import { writeReportStyle } from './style.ts'
 
 const TITLES: Record<string, string> = {
@@ -152,26 +153,24 @@ ${keys.join('\n')}
 `
 }
 
-const NAMED: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
 /** Characters that are not seen, or change the order of those around them: they are shown by their numbers. */
 const UNSEEN = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu
 
 /** Makes a text of a text: nothing in it is markup. */
 export function escapeText(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/[&<>"']/g, (sign) => NAMED[sign]!)
-    .replace(UNSEEN, (sign) => `<span class="unseen">${nameCharacter(sign)}</span>`)
+  return escapeMarkup(text.toWellFormed()).replace(
+    UNSEEN,
+    (sign) => `<span class="unseen">${nameCharacter(sign)}</span>`,
+  )
 }
 
 /** The same where there can be no elements: in a title, or within quotes. */
 export function escapePlain(text: string): string {
-  return text
+  const plain = text
     .toWellFormed()
     .replace(/\p{Cc}+/gu, ' ')
     .replace(UNSEEN, (sign) => `[${nameCharacter(sign)}]`)
-    .replace(/[&<>"']/g, (sign) => NAMED[sign]!)
+  return escapeMarkup(plain)
 }
 
 function nameCharacter(sign: string): string {

@@ -1,7 +1,7 @@
 import type { ReportContent } from '../../db/reports/gather.ts'
 
 /** The name of the shape in which a report is written as JSON. */
-export const REPORT_FORMAT = 'perdure-audit-report-v1'
+const REPORT_FORMAT = 'perdure-audit-report-v1'
 
 /** A report as JSON, in pieces: one for each row of a table. */
 export function* writeReportJson({ sections, ...rest }: ReportContent): Generator<string> {

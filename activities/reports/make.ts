@@ -15,6 +15,7 @@ import {
 import { gatherReport } from '../../db/reports/gather.ts'
 import { REPORT_FORMATS, type ReportFormat } from '../../db/reports/reports.ts'
 import type { Store } from '../../db/scope.ts'
+import { unlessAborted } from '../abort.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { writeReportHtml } from './html.ts'
 import { writeReportJson } from './json.ts'
@@ -42,7 +43,7 @@ const PART_BYTES = 256 * 1024
 const WRITERS = { html: writeReportHtml, json: writeReportJson }
 
 /**
- * Makes one report that nobody makes. If this process ends, another one begins anew when the claim is over; a claim
+ * Makes one report that no process is making. If this process ends, another one begins anew when the claim is over; a claim
  * that was lost completes nothing. Stops when `stopping` is aborted, and lets another process go on at once. Resolves to
  * false if there is none to make. Throws only if the database cannot be asked.
  */
@@ -92,7 +93,9 @@ async function makeFiles(
   asked: ClaimedReport,
   signal: AbortSignal,
 ): Promise<MadeFile[]> {
-  const content = await gatherReport(store, asked, { verify, reader, signal })
+  // A verifier that does not heed the signal is left behind.
+  const verifyUntil: ChainVerifier = (...chain) => unlessAborted(verify(...chain), signal)
+  const content = await gatherReport(store, asked, { verify: verifyUntil, reader, signal })
   const files: MadeFile[] = []
   for (const format of REPORT_FORMATS) files.push(await collect(format, WRITERS[format](content), signal))
   return files

@@ -4,8 +4,9 @@ import { readVersion } from '../../db/workflows/versions.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import type { AttemptInput, AttemptResult } from '../../workflows/run/messages.ts'
 import type { PlanNode } from '../../workflows/run/plan.ts'
+import { unlessAborted } from '../abort.ts'
 import type { KeptAnswer } from '../calls/answers.ts'
-import { makeCall, rejectOn, storeKept } from '../calls/call.ts'
+import { makeCall, storeKept } from '../calls/call.ts'
 import { type AttemptEnd, watchEnd } from '../calls/end.ts'
 import { describeAttempt } from '../calls/idempotencykey.ts'
 import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from '../calls/notes.ts'
@@ -97,7 +98,7 @@ async function attempt(
       : makeCall(deps, input, { ...control, info, number }),
   )
   try {
-    return await Promise.race([call.done, rejectOn(end.signal)])
+    return await unlessAborted(call.done, end.signal)
   } catch (error) {
     if (!end.signal.aborted) throw error
     const why = end.why()

@@ -11,7 +11,7 @@ import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflo
 import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
-import { createTextCheck, IN_SEGMENT } from '../guardrails/textcheck.ts'
+import { createCheck, IN_SEGMENT } from '../guardrails/check.ts'
 import { runOnAll, runPerItem } from '../items/items.ts'
 import { writeCall } from '../items/output.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -134,7 +134,7 @@ export async function prepareStep(
     }),
     notes,
     http: NOWHERE,
-    check: createTextCheck(deps, context, IN_SEGMENT),
+    check: createCheck(deps, context, IN_SEGMENT),
     leads: step.leads,
     spot: {
       store,

@@ -6,6 +6,7 @@ import { redactText } from '../../db/redaction/redact.ts'
 import type { Store } from '../../db/scope.ts'
 import { type KeptCredential, openKept } from '../../db/siem/farewell.ts'
 import type { ForwarderTarget } from '../../db/siem/forwarders.ts'
+import { unlessAborted } from '../abort.ts'
 import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { findAccessToken } from '../credentials/oauth/token.ts'
 import type { Outside, Outsides } from '../egress/outside.ts'
@@ -53,7 +54,7 @@ export async function deliverEntries(
   }
   try {
     // A token server need not heed the signal.
-    await Promise.race([send(), rejectWhenLate(signal)])
+    await unlessAborted(send(), signal)
   } catch (error) {
     const isLate = signal.aborted && !stopped.aborted
     const message = isLate
@@ -65,13 +66,6 @@ export async function deliverEntries(
     // Without its cause, which may name what is secret.
     throw new Error(redactText(known.start(known.excerpt(message)), { secrets }))
   }
-}
-
-function rejectWhenLate(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 /** Whether an entry is about the use of a credential by this forwarder. */
@@ -125,7 +119,7 @@ async function post(
     body,
     timeoutMs: DELIVERY_MS,
     maxBytes: MAX_ANSWER_BYTES,
-    // A redirected request could reach somebody else, or lose its body.
+    // A redirected request could reach another receiver, or lose its body.
     redirects: 'none',
     signal,
   })

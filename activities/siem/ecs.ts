@@ -5,8 +5,6 @@ import { nameAct, rateEntry, SIEM_SOURCE } from './describe.ts'
 const ECS_VERSION = '8.17.0'
 
 /** An entry with the field names of the Elastic Common Schema; what it has no field for is in `perdure`. */
-export type EcsEvent = ReturnType<typeof toEcs>
-
 export function toEcs(entry: AuditEntryView, host: string) {
   const { actor, ip, outcome } = entry
   const { vendor, product, version } = SIEM_SOURCE

@@ -77,7 +77,7 @@ export const KEPT_ATTRIBUTES: ReadonlySet<string> = new Set([
 export const MODEL_OPERATIONS = ['chat', 'text_completion', 'generate_content', 'embeddings'] as const
 
 /** What spans are about, as the semantic conventions name it; `other` stands for all further names. */
-export const TELEMETRY_OPERATIONS = [
+const TELEMETRY_OPERATIONS = [
   ...MODEL_OPERATIONS,
   'create_agent',
   'invoke_agent',

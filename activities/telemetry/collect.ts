@@ -16,7 +16,7 @@ export type CollectedSpan = { span: TelemetrySpan; baseUrl: string | undefined }
 export type Collected = { spans: CollectedSpan[]; rejected: number; errorMessage: string }
 
 /** So many spans of models, agents and tools are kept of one batch. */
-export const MOST_KEPT = 10_000
+const MOST_KEPT = 10_000
 
 /** Older spans are refused, and so are those that end later than this from now. */
 const OLDEST_MS = 30 * 86_400_000

@@ -33,10 +33,16 @@ const Resets = v.object({
 
 /** The routes of a chat's messages, and of the replies as they come. */
 export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
-  /** Rejects once the caller may not read the session any more. */
-  const checkSession = (c: Context<AppEnv>, id: string) => async () =>
-    openChatSession(await authenticate(deps, c, { counts: false }), id, 'read')
+  return new Hono<AppEnv>()
+    .route('/', createMessageRoutes(deps, streams))
+    .route('/', createReplyRoutes(deps, streams))
+}
 
+/** Rejects once the caller may not read the session any more. */
+const checkSession = (deps: ApiDeps, c: Context<AppEnv>, id: string) => async () =>
+  openChatSession(await authenticate(deps, c, { counts: false }), id, 'read')
+
+function createMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
   return new Hono<AppEnv>()
     .post(
       '/api/agent-chat/sessions/:id/messages',
@@ -77,7 +83,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
           const { fresh, queued, executionId } = posted
           if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
           const { resets } = c.req.valid('query')
-          const check = checkSession(c, id)
+          const check = checkSession(deps, c, id)
           const personId = scope.userId!
           return streams.streamReply(c, { executionId, resets, isNew: fresh, personId, check, leave })
         } catch (error) {
@@ -124,6 +130,10 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         return c.json(await readChatMessage(c.get('scope'), id, messageId))
       },
     )
+}
+
+function createReplyRoutes(deps: ApiDeps, streams: ReplyStreams) {
+  return new Hono<AppEnv>()
     .get(
       '/api/agent-chat/sessions/:id/messages/:messageId/stream',
       accept({
@@ -151,7 +161,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
         const { executionId } = await readChatMessage(scope, id, messageId)
         const { resets } = c.req.valid('query')
         const leave = streams.takeSeat(scope.userId!, row.teamId)
-        const check = checkSession(c, id)
+        const check = checkSession(deps, c, id)
         return streams.streamReply(c, { executionId, resets, personId: scope.userId!, check, leave })
       },
     )

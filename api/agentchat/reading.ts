@@ -42,8 +42,6 @@ export type ReplyNews =
   | { kind: 'reset' }
   | { kind: 'end'; state: ReplyState | 'gone' }
 
-export type ReplyReader = ReturnType<typeof createReplyReader>
-
 /**
  * Reads the text of a reply from a cursor on, at the pace of one client. While the reply comes, it is read from memory;
  * a client that is far behind reads the stored chunks, and once the reply is saved, that.

@@ -129,6 +129,10 @@ const MINE =
 
 /** The routes of chats with AI agent workflows, but for those of their messages. */
 export function createChatSessionRoutes() {
+  return new Hono<AppEnv>().route('/', createSessionListRoutes()).route('/', createOneSessionRoutes())
+}
+
+function createSessionListRoutes() {
   return new Hono<AppEnv>()
     .post(
       '/api/agent-chat/sessions',
@@ -177,6 +181,10 @@ export function createChatSessionRoutes() {
         return c.json(await listChatSessions(c.get('scope'), { ...query, all: all === 'true' }))
       },
     )
+}
+
+function createOneSessionRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/agent-chat/sessions/:id',
       accept({

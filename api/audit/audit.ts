@@ -12,9 +12,9 @@ import { checkTimeRange, paging, queryInteger, timeRange } from '../http/query.t
 import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 
 /** Everything that an entry can say was done, in the words of the audit. */
-export const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
+const AUDIT_ACTIONS = [...new Set([...Object.keys(ACTS), ...Object.keys(ACCOUNT_ACTS)])]
 
-export const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
+const AUDIT_OUTCOMES = ['SUCCESS', 'FAILURE', 'DENIED'] as const
 
 const action = v.picklist(AUDIT_ACTIONS, `must be one of ${AUDIT_ACTIONS.join(', ')}`)
 const hashSchema = v.pipe(
@@ -23,7 +23,7 @@ const hashSchema = v.pipe(
   v.examples(['9f2c3a5be1d04c7788a6f0e4b1c2d3e4f5061728394a5b6c7d8e9fa0b1c2d3e4']),
 )
 
-export const AuditEntrySchema = v.pipe(
+const AuditEntrySchema = v.pipe(
   v.object({
     id: idSchema,
     teamId: idSchema,
@@ -61,7 +61,7 @@ export const AuditEntrySchema = v.pipe(
 )
 
 /** The query parameters that choose entries. */
-export const auditFilter = {
+const auditFilter = {
   action: v.optional(action),
   userId: v.pipe(
     v.optional(uuidField),

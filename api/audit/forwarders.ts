@@ -34,14 +34,17 @@ const TestSchema = v.pipe(
 const EXAMPLE = { name: 'Our SIEM', type: 'HTTPS', url: 'https://siem.example.com/ingest' }
 const TESTS_AT_ONCE = 2
 
+const one = { 200: { description: 'The forwarder', schema: ForwarderSchema } }
+
 /** The routes of what sends a team's audit entries elsewhere. */
-export function createForwarderRoutes({
-  store,
-  outside,
-  publicUrl,
-}: Pick<ApiDeps, 'store' | 'outside' | 'publicUrl'>) {
-  const seats = createSeats('tests of forwarders', { ofTeam: TESTS_AT_ONCE })
-  const one = { 200: { description: 'The forwarder', schema: ForwarderSchema } }
+export function createForwarderRoutes(deps: Pick<ApiDeps, 'store' | 'outside' | 'publicUrl'>) {
+  return new Hono<AppEnv>()
+    .route('/', createForwarderListRoutes())
+    .route('/', createOneForwarderRoutes())
+    .route('/', createForwarderTestRoutes(deps))
+}
+
+function createForwarderListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/audit/team/:teamId/forwarders',
@@ -85,6 +88,10 @@ export function createForwarderRoutes({
         return c.json(forwarder, 201, { Location: `/api/audit/team/${teamId}/forwarders/${forwarder.id}` })
       },
     )
+}
+
+function createOneForwarderRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/audit/team/:teamId/forwarders/:id',
       accept({
@@ -138,35 +145,43 @@ export function createForwarderRoutes({
         return c.json({ message: 'Forwarder deleted' })
       },
     )
-    .post(
-      '/api/audit/team/:teamId/forwarders/:id/test',
-      accept({
-        id: 'testAuditForwarder',
-        tag: 'Audit',
-        summary: 'Test an audit forwarder',
-        description:
-          'Sends one event with the action AUDIT_FORWARDER_TESTED and the number 0, also if the forwarder is not ' +
-          'enabled. A receiver that does not take it is a 200 with the status FAILED. A test takes at most 30 s; a team ' +
-          'may have two under way.',
-        role: 'ADMIN',
-        params: OfForwarder,
-        faults: [503],
-        responses: { 200: { description: 'What came of it', schema: TestSchema } },
-      }),
-      async (c) => {
-        const { teamId, id } = c.req.valid('param')
-        const scope = c.get('scope')
-        const forwarder = await readForwarder(scope, teamId, id)
-        if (!outside) throw new Fault('UNAVAILABLE', 'This process tests no forwarders', { retryAfter: 5 })
-        const giveBack = seats.take(scope.userId ?? '', teamId)
-        try {
-          const carrier: SiemCarrier = { store, outside, host: nameSender(publicUrl) }
-          const said = await testForwarder(carrier, forwarder, c.req.raw.signal)
-          await noteForwarderTest(scope, forwarder, said)
-          return c.json({ ...said, testedAt: new Date() })
-        } finally {
-          giveBack()
-        }
-      },
-    )
+}
+
+function createForwarderTestRoutes({
+  store,
+  outside,
+  publicUrl,
+}: Pick<ApiDeps, 'store' | 'outside' | 'publicUrl'>) {
+  const seats = createSeats('tests of forwarders', { ofTeam: TESTS_AT_ONCE })
+  return new Hono<AppEnv>().post(
+    '/api/audit/team/:teamId/forwarders/:id/test',
+    accept({
+      id: 'testAuditForwarder',
+      tag: 'Audit',
+      summary: 'Test an audit forwarder',
+      description:
+        'Sends one event with the action AUDIT_FORWARDER_TESTED and the number 0, also if the forwarder is not ' +
+        'enabled. A receiver that does not take it is a 200 with the status FAILED. A test takes at most 30 s; a team ' +
+        'may have two under way.',
+      role: 'ADMIN',
+      params: OfForwarder,
+      faults: [503],
+      responses: { 200: { description: 'What came of it', schema: TestSchema } },
+    }),
+    async (c) => {
+      const { teamId, id } = c.req.valid('param')
+      const scope = c.get('scope')
+      const forwarder = await readForwarder(scope, teamId, id)
+      if (!outside) throw new Fault('UNAVAILABLE', 'This process tests no forwarders', { retryAfter: 5 })
+      const giveBack = seats.take(scope.userId ?? '', teamId)
+      try {
+        const carrier: SiemCarrier = { store, outside, host: nameSender(publicUrl) }
+        const said = await testForwarder(carrier, forwarder, c.req.raw.signal)
+        await noteForwarderTest(scope, forwarder, said)
+        return c.json({ ...said, testedAt: new Date() })
+      } finally {
+        giveBack()
+      }
+    },
+  )
 }

@@ -156,9 +156,14 @@ function toReportView(report: AuditReport) {
   return { ...report, downloadUrl: `/api/audit/team/${report.teamId}/reports/${report.id}/download` }
 }
 
+const one = { 200: { description: 'The report', schema: ReportSchema } }
+
 /** The routes of the reports on a team's audit. */
 export function createAuditReportRoutes() {
-  const one = { 200: { description: 'The report', schema: ReportSchema } }
+  return new Hono<AppEnv>().route('/', createAuditReportListRoutes()).route('/', createOneAuditReportRoutes())
+}
+
+function createAuditReportListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/audit/team/:teamId/reports',
@@ -203,6 +208,10 @@ export function createAuditReportRoutes() {
         })
       },
     )
+}
+
+function createOneAuditReportRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/audit/team/:teamId/reports/:id',
       accept({

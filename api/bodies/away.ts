@@ -1,6 +1,6 @@
 import type { Asker } from '../../activities/fairness/teamqueue.ts'
-import { createThreadPool, DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import type { JsonReading } from '../../activities/reading/json.ts'
+import { createThreadPool, THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault, invalid } from '../../db/fault.ts'
 import { type JsonText, makeJsonText } from '../../db/waits/jsontext.ts'
 import type { Problem } from '../../workflows/problem.ts'
@@ -39,7 +39,7 @@ export function createBodyReader(): BodyReader {
     const parts = { limitMs: LIMIT_MS, names: [ONLY_PART], nameOf: () => ONLY_PART, fail }
     const work = () => pool.work(asker, job, parts)
     const [result] = await pool.hold(asker.team, job.bytes.length, work).catch((error) => {
-      if (error?.name !== DETECTORS_BUSY) throw error
+      if (error?.name !== THREADS_BUSY) throw error
       throw new Fault('THROTTLED', 'Too many large bodies are being read. Try again later', { retryAfter: 5 })
     })
     if (result!.problems) throw invalid(result!.problems)

@@ -13,7 +13,7 @@ import { joinPath } from '../../workflows/problem.ts'
 export type JsonBounds = { depth: number; values: number }
 
 /** What every body is held to. The values are bounded by its bytes alone. */
-export const JSON_BOUNDS: JsonBounds = { depth: 64, values: Number.POSITIVE_INFINITY }
+const JSON_BOUNDS: JsonBounds = { depth: 64, values: Number.POSITIVE_INFINITY }
 
 export type JsonSettings = { charset?: string | undefined; largeNumbers?: LargeNumbers } & Partial<JsonBounds>
 

@@ -1,4 +1,5 @@
 import { Dicer } from '@fastify/busboy'
+import { unlessAborted } from '../../activities/abort.ts'
 import { findCharset, openDecoder } from '../../activities/reading/charset.ts'
 import { Fault, invalid } from '../../db/fault.ts'
 import { MAX_FIELDS, tooManyFields } from './form.ts'
@@ -44,7 +45,6 @@ export async function readMultipart(
   const parts = new Set<Part>()
   const failed = new AbortController()
   const fail = (error: unknown) => failed.abort(error)
-  const failure = rejectOnAbort(failed.signal)
   let delimiters = 0
   let opened = 0
   let headed = 0
@@ -85,7 +85,7 @@ export async function readMultipart(
   }
 
   parser.on('part', (part) => {
-    // Without a listener, an error of a part that nobody reads would end the process.
+    // Without a listener, an error of a part that is not read would end the process.
     part.on('error', () => {})
     if (++opened > MAX_FIELDS) {
       part.resume()
@@ -104,10 +104,10 @@ export async function readMultipart(
       if (delimiters > MAX_FIELDS + 1) throw tooManyFields()
       // What comes behind the form is no part of it.
       if (parser.writable)
-        await Promise.race([new Promise((resolve) => void parser.write(chunk, resolve)), failure])
+        await unlessAborted(new Promise((resolve) => void parser.write(chunk, resolve)), failed.signal)
     }
     if (parser.writable) parser.end()
-    await Promise.race([finished, failure])
+    await unlessAborted(finished, failed.signal)
     // A part whose headers do not end says nothing.
     if (headed < opened) throw notWhole()
     const values = await Promise.all(
@@ -163,17 +163,8 @@ export async function* whole(stream: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-export function notWhole(): Fault {
+function notWhole(): Fault {
   return invalid([
     { path: 'body', message: 'must be whole: it ended early, or is not what its Content-Type says' },
   ])
-}
-
-/** A promise that only rejects, with the signal's reason. */
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  const promise = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
-  promise.catch(() => {})
-  return promise
 }

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { standBehind } from '../../activities/guardrails/messages.ts'
+import { standBehind } from '../../activities/threads.ts'
 import { Fault } from '../../db/fault.ts'
 import type { BodyJob, BodyResult } from './away.ts'
 import { readPlain } from './plain.ts'

@@ -1,5 +1,4 @@
 import { CSPProvider } from '@base-ui/react/csp-provider'
-import { Tooltip } from '@base-ui/react/tooltip'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
@@ -8,19 +7,17 @@ import './base.css'
 import { queries } from './data/client.ts'
 import { readNonce } from './data/nonce.ts'
 import { useHash } from './kit/address.ts'
-import { ConfirmProvider } from './kit/confirm.tsx'
 import { Notices } from './kit/notices.tsx'
+import { ConfirmProvider } from './kit/overlays/confirm.tsx'
 import { Session } from './shell/session.tsx'
 
 createRoot(document.getElementById('app')!).render(
   <CSPProvider nonce={readNonce()}>
     <QueryClientProvider client={queries}>
       <Router hook={useHash} searchHook={useHash.searchHook}>
-        <Tooltip.Provider delay={400}>
-          <ConfirmProvider>
-            <Session />
-          </ConfirmProvider>
-        </Tooltip.Provider>
+        <ConfirmProvider>
+          <Session />
+        </ConfirmProvider>
         <Notices />
       </Router>
     </QueryClientProvider>

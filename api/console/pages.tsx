@@ -1,5 +1,5 @@
 import { type ComponentType, lazy } from 'react'
-import type { IconName } from './kit/icon.tsx'
+import type { IconName } from './kit/controls/icon.tsx'
 import type { Role } from './shell/role.tsx'
 
 /** Where a page stands in the sidebar; a page without it is reached from others. */
@@ -33,11 +33,11 @@ function page<Name extends string>(
 // biome-ignore format: one line a page
 export const PAGES: readonly Page[] = [
   page('/', 'Home', () => import('./home/page.tsx'), 'HomePage', { group: 'Run', label: 'Home', icon: 'home', key: 'h' }),
-  page('/start', 'New workflow', () => import('./start/new.tsx'), 'NewWorkflowPage'),
+  page('/start', 'New workflow', () => import('./start/new.tsx'), 'StartPage'),
 
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
-  page('/executions/:id', 'Execution', () => import('./executions/execution.tsx'), 'ExecutionPage'),
+  page('/executions/:id', 'Execution', () => import('./executions/page/execution.tsx'), 'ExecutionPage'),
   page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
   page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
   page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),
@@ -66,8 +66,8 @@ export const PAGES: readonly Page[] = [
   // Workflows: their own pages come after those with a word in the place of the id.
   page('/workflows/new', 'New workflow', () => import('./editor/page.tsx'), 'NewWorkflowPage'),
   page('/workflows/:id/edit', 'Edit workflow', () => import('./editor/page.tsx'), 'EditWorkflowPage'),
-  page('/workflows/import', 'Import a workflow', () => import('./workflows/import.tsx'), 'ImportPage'),
-  page('/workflows/:id/versions', 'Versions', () => import('./workflows/versions.tsx'), 'VersionsPage'),
+  page('/workflows/import', 'Import a workflow', () => import('./workflows/transfer/import.tsx'), 'ImportPage'),
+  page('/workflows/:id/versions', 'Versions', () => import('./workflows/versions/versions.tsx'), 'VersionsPage'),
   page('/workflows/:id', 'Workflow', () => import('./workflows/page.tsx'), 'WorkflowPage'),
   page('/workflows', 'Workflows', () => import('./workflows/list.tsx'), 'WorkflowsPage', { group: 'Build', label: 'Workflows', icon: 'workflows', key: 'w' }),
 ]

@@ -137,6 +137,10 @@ const BY_ID = { id: '$response.body#/id' }
 
 /** A team's credentials: what its nodes sign in elsewhere with. Their data is only ever written. */
 export function createCredentialRoutes() {
+  return new Hono<AppEnv>().route('/', createCredentialListRoutes()).route('/', createOneCredentialRoutes())
+}
+
+function createCredentialListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/credentials',
@@ -192,6 +196,10 @@ export function createCredentialRoutes() {
         return c.json(credential, 201)
       },
     )
+}
+
+function createOneCredentialRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/credentials/:id',
       accept({

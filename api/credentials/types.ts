@@ -1,11 +1,7 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import {
-  CREDENTIAL_TYPE_NAMES,
-  CREDENTIAL_USES,
-  type CredentialType,
-  credentialKind,
-} from '../../db/credentials/types.ts'
+import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from '../../db/credentials/types.ts'
+import { CREDENTIAL_USES } from '../../workflows/secrets/uses.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 

@@ -1,4 +1,5 @@
 import { Marked, Renderer, type Token } from 'marked'
+import { escapeMarkup } from '../../workflows/texts.ts'
 
 /**
  * A rendered Markdown document. `title` is its first heading and `lead` its first paragraph, as plain text.
@@ -6,7 +7,7 @@ import { Marked, Renderer, type Token } from 'marked'
 export type Rendered = { title: string; lead: string; sections: Section[]; html: string }
 
 /** A heading of the second level, as the table of contents lists it. */
-export type Section = { id: string; text: string }
+type Section = { id: string; text: string }
 
 /**
  * Renders a chapter of the guide. In the repository, links to chapters and images are relative
@@ -67,11 +68,8 @@ function resolveLink(href: string, base: string): string {
   return href.startsWith('images/') ? `${base}/${href}` : href
 }
 
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => ENTITIES[sign]!)
-}
+// Apostrophes may stay: attributes have double quotes.
+const escapeHtml = (text: string) => escapeMarkup(text, /[&<>"]/g)
 
 /** The plain text of a token, without Markdown syntax. */
 function readTokenText(token: Token | undefined): string {

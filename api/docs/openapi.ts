@@ -24,7 +24,7 @@ export type Operation = {
   responses: Record<string, DescribedResponse | ResponseReference>
 }
 
-export type MediaContent = Record<string, { schema?: JsonSchema; example?: unknown }>
+type MediaContent = Record<string, { schema?: JsonSchema; example?: unknown }>
 
 /** A response. Error responses are in `components.responses`, and operations refer to them. */
 export type DescribedResponse = {

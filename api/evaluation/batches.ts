@@ -44,9 +44,17 @@ const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json' }
 const BUILT_IN = Object.entries(BUILT_IN_RUBRICS).map(([name, rubric]) => ({ name, rubric }))
 const USUAL_CONCURRENCY = 4
 
+const run = { 200: { description: 'The batch', schema: BatchSchema } }
+
 /** The routes for batches of cases that a model judges. */
-export function createBatchRoutes({ store }: Pick<ApiDeps, 'store'>) {
-  const run = { 200: { description: 'The batch', schema: BatchSchema } }
+export function createBatchRoutes(deps: Pick<ApiDeps, 'store'>) {
+  return new Hono<AppEnv>()
+    .route('/', createBatchListRoutes())
+    .route('/', createOneBatchRoutes(deps))
+    .route('/', createBatchResultRoutes(deps))
+}
+
+function createBatchListRoutes() {
   return new Hono<AppEnv>()
     .get(
       PATH,
@@ -113,6 +121,10 @@ export function createBatchRoutes({ store }: Pick<ApiDeps, 'store'>) {
         return c.json(await createBatchRun(scope, workflowId, settings, { cases, idempotencyKey, asked }))
       },
     )
+}
+
+function createOneBatchRoutes({ store }: Pick<ApiDeps, 'store'>) {
+  return new Hono<AppEnv>()
     .get(
       ONE,
       accept({
@@ -161,6 +173,10 @@ export function createBatchRoutes({ store }: Pick<ApiDeps, 'store'>) {
       }),
       async (c) => c.json(await cancelBatch(c.get('scope'), c.req.valid('param'))),
     )
+}
+
+function createBatchResultRoutes({ store }: Pick<ApiDeps, 'store'>) {
+  return new Hono<AppEnv>()
     .get(
       `${ONE}/results`,
       accept({

@@ -141,12 +141,20 @@ const CHANGES =
   'Changes the fields that are given; null takes a word back. 400 if a judge would be switched on without a provider, ' +
   'a model and a credential, or with a credential of another provider.'
 
+const one = { 200: { description: 'The config', schema: ConfigSchema } }
+const ofTeam = { 200: { description: 'The config', schema: TeamConfigSchema } }
+const dimensions = { 200: { description: 'The dimensions', schema: DimensionsSchema } }
+const gone = { 204: { description: 'It says nothing any more' } }
+
 /** The routes with which runs are set up to be judged. */
 export function createEvalConfigRoutes() {
-  const one = { 200: { description: 'The config', schema: ConfigSchema } }
-  const ofTeam = { 200: { description: 'The config', schema: TeamConfigSchema } }
-  const dimensions = { 200: { description: 'The dimensions', schema: DimensionsSchema } }
-  const gone = { 204: { description: 'It says nothing any more' } }
+  return new Hono<AppEnv>()
+    .route('/', createWorkflowConfigRoutes())
+    .route('/', createTeamConfigRoutes())
+    .route('/', createDimensionRoutes())
+}
+
+function createWorkflowConfigRoutes() {
   return new Hono<AppEnv>()
     .get(
       OF_WORKFLOW,
@@ -199,6 +207,10 @@ export function createEvalConfigRoutes() {
         return c.body(null, 204)
       },
     )
+}
+
+function createTeamConfigRoutes() {
+  return new Hono<AppEnv>()
     .get(
       OF_TEAM,
       accept({
@@ -250,6 +262,10 @@ export function createEvalConfigRoutes() {
         return c.body(null, 204)
       },
     )
+}
+
+function createDimensionRoutes() {
+  return new Hono<AppEnv>()
     .get(
       DIMENSIONS,
       accept({

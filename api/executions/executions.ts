@@ -87,6 +87,12 @@ const EXECUTION_PAGE = {
 /** The routes that list, read, cancel and delete executions. */
 export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
   return new Hono<AppEnv>()
+    .route('/', createExecutionReadRoutes(deps, seats))
+    .route('/', createExecutionChangeRoutes(deps))
+}
+
+function createExecutionReadRoutes(deps: ApiDeps, seats: Seats) {
+  return new Hono<AppEnv>()
     .get(
       '/api/executions',
       accept({
@@ -168,6 +174,10 @@ export function createExecutionRoutes(deps: ApiDeps, seats: Seats) {
       async (c) =>
         c.json(await listNodeExecutions(c.get('scope'), c.req.valid('param').id, c.req.valid('query'))),
     )
+}
+
+function createExecutionChangeRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
     .post(
       '/api/executions/:id/cancel',
       accept({

@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { runChecks } from '../../activities/guardrails/checks.ts'
+import { checkText } from '../../activities/guardrails/check.ts'
 import type { Detection } from '../../activities/guardrails/detectors.ts'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import { loadTeamChecks } from '../../activities/guardrails/team.ts'
 import { SEVERITIES, VIOLATION_TYPES } from '../../activities/guardrails/violations.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault } from '../../db/fault.ts'
 import {
   ACTIONS,
@@ -184,9 +184,9 @@ export function createGuardrailRoutes({ guardrails, store }: Pick<ApiDeps, 'guar
         signal: c.req.raw.signal,
       }
       try {
-        return c.json(await runChecks(guardrails, request))
+        return c.json(await checkText(guardrails, request))
       } catch (error) {
-        if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+        if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
         throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
       }
     },

@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
 import { isComparable } from '../../activities/guardrails/semantic/embedder.ts'
 import { embedExemplar } from '../../activities/guardrails/semantic/similar.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault } from '../../db/fault.ts'
 import {
   createExemplar,
@@ -59,19 +59,31 @@ const EXAMPLE = {
 }
 const BY_ID = { id: '$response.body#/id' }
 
+const one = { 200: { description: 'The exemplar', schema: ExemplarSchema } }
+
 /** A team's own texts whose meaning checks with detectSemanticManipulation look for. */
-export function createExemplarRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
-  const embed: Embed = async (teamId, given) => {
+export function createExemplarRoutes(deps: Pick<ApiDeps, 'guardrails'>) {
+  return new Hono<AppEnv>()
+    .route('/', createExemplarListRoutes(deps))
+    .route('/', createOneExemplarRoutes(deps))
+}
+
+/** Embeds texts for exemplars. Throws UNAVAILABLE if no thread for it is free. */
+function createEmbed(guardrails: ApiDeps['guardrails']): Embed {
+  return async (teamId, given) => {
     const pool = guardrails?.semantic
     if (!pool) throw new Fault('UNAVAILABLE', 'This process compares no texts', { retryAfter: 5 })
     try {
       return await embedExemplar(pool, teamId, given)
     } catch (error) {
-      if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+      if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
       throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
     }
   }
-  const one = { 200: { description: 'The exemplar', schema: ExemplarSchema } }
+}
+
+function createExemplarListRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
+  const embed = createEmbed(guardrails)
   return new Hono<AppEnv>()
     .get(
       '/api/guardrails/exemplars',
@@ -121,6 +133,11 @@ export function createExemplarRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>
         return c.json(exemplar, 201, { Location: `/api/guardrails/exemplars/${exemplar.id}` })
       },
     )
+}
+
+function createOneExemplarRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
+  const embed = createEmbed(guardrails)
+  return new Hono<AppEnv>()
     .get(
       '/api/guardrails/exemplars/:id',
       accept({

@@ -1,9 +1,9 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import type { Guardrails } from '../../activities/guardrails/checks.ts'
-import { DETECTORS_BUSY } from '../../activities/guardrails/pool.ts'
+import type { Guardrails } from '../../activities/guardrails/request.ts'
 import { checkRuleConfig } from '../../activities/guardrails/rules/check.ts'
 import { tryRule } from '../../activities/guardrails/rules/trial.ts'
+import { THREADS_BUSY } from '../../activities/threads.ts'
 import { Fault, invalid, missing } from '../../db/fault.ts'
 import {
   createRule,
@@ -61,10 +61,17 @@ const RuleTest = v.pipe(
 const EXAMPLE_RULE = { kind: 'KEYWORD_LIST', config: { keywords: ['Project Zebra'] } }
 const BY_ID = { id: '$response.body#/id' }
 
+const one = { 200: { description: 'The rule', schema: RuleSchema } }
+
 /** The rules that a team makes for its texts. Checks apply the enabled ones. */
-export function createRuleRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
-  const seats = createSeats('tests of rules', { ofTeam: TESTS_AT_ONCE })
-  const one = { 200: { description: 'The rule', schema: RuleSchema } }
+export function createRuleRoutes(deps: Pick<ApiDeps, 'guardrails'>) {
+  return new Hono<AppEnv>()
+    .route('/', createRuleListRoutes(deps))
+    .route('/', createRuleTestRoutes(deps))
+    .route('/', createOneRuleRoutes(deps))
+}
+
+function createRuleListRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
   return new Hono<AppEnv>()
     .get(
       '/api/guardrails/rules',
@@ -116,44 +123,52 @@ export function createRuleRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
         return c.json(rule, 201, { Location: `/api/guardrails/rules/${rule.id}` })
       },
     )
-    .post(
-      '/api/guardrails/rules/test',
-      accept({
-        id: 'testGuardrailRule',
-        tag: 'Guardrails',
-        summary: 'Try out a rule',
-        description:
-          'Applies a rule, stored or not, to samples, each as a check would. Nothing is stored. A sample that the rule ' +
-          `cannot be applied to is a 200 with its \`error\`. A team may have ${TESTS_AT_ONCE} tests under way; one takes ` +
-          'at most some 40 s.',
-        role: 'BUILDER',
-        query: OfTeam,
-        json: RuleTest,
-        example: { rule: EXAMPLE_RULE, samples: ['When does project zebra begin?'] },
-        responses: { 200: { description: 'What came of it', schema: TrialSchema } },
-        faults: [404, 503],
-      }),
-      async (c) => {
-        const { teamId } = c.req.valid('query')
-        const { ruleId, rule: given, samples } = c.req.valid('json')
-        const { kind, config } = given ?? (await readOwnRule(c, ruleId!, teamId))
-        const deps = demandGuardrails(guardrails)
-        if (given) await demandConfig(guardrails, teamId, kind, config)
-        const asker = { team: teamId, workflow: teamId }
-        const tried = {
-          ...{ id: '', version: 0, name: '', kind, config: JSON.stringify(config) },
-          ...({ severity: 'LOW', action: 'LOGGED' } as const),
-        }
-        const length = samples.reduce((sum, text) => sum + text.length, 0)
-        const giveBack = seats.take(c.get('scope').userId ?? '', teamId)
-        try {
-          const work = () => tryRule(deps, asker, tried, samples)
-          return c.json({ results: await whileFree(() => deps.pool.hold(teamId, length, work)) })
-        } finally {
-          giveBack()
-        }
-      },
-    )
+}
+
+function createRuleTestRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
+  const seats = createSeats('tests of rules', { ofTeam: TESTS_AT_ONCE })
+  return new Hono<AppEnv>().post(
+    '/api/guardrails/rules/test',
+    accept({
+      id: 'testGuardrailRule',
+      tag: 'Guardrails',
+      summary: 'Try out a rule',
+      description:
+        'Applies a rule, stored or not, to samples, each as a check would. Nothing is stored. A sample that the rule ' +
+        `cannot be applied to is a 200 with its \`error\`. A team may have ${TESTS_AT_ONCE} tests under way; one takes ` +
+        'at most some 40 s.',
+      role: 'BUILDER',
+      query: OfTeam,
+      json: RuleTest,
+      example: { rule: EXAMPLE_RULE, samples: ['When does project zebra begin?'] },
+      responses: { 200: { description: 'What came of it', schema: TrialSchema } },
+      faults: [404, 503],
+    }),
+    async (c) => {
+      const { teamId } = c.req.valid('query')
+      const { ruleId, rule: given, samples } = c.req.valid('json')
+      const { kind, config } = given ?? (await readOwnRule(c, ruleId!, teamId))
+      const deps = demandGuardrails(guardrails)
+      if (given) await demandConfig(guardrails, teamId, kind, config)
+      const asker = { team: teamId, workflow: teamId }
+      const tried = {
+        ...{ id: '', version: 0, name: '', kind, config: JSON.stringify(config) },
+        ...({ severity: 'LOW', action: 'LOGGED' } as const),
+      }
+      const length = samples.reduce((sum, text) => sum + text.length, 0)
+      const giveBack = seats.take(c.get('scope').userId ?? '', teamId)
+      try {
+        const work = () => tryRule(deps, asker, tried, samples)
+        return c.json({ results: await whileFree(() => deps.pool.hold(teamId, length, work)) })
+      } finally {
+        giveBack()
+      }
+    },
+  )
+}
+
+function createOneRuleRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
+  return new Hono<AppEnv>()
     .get(
       '/api/guardrails/rules/:id',
       accept({
@@ -248,7 +263,7 @@ async function whileFree<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof Error) || error.name !== DETECTORS_BUSY) throw error
+    if (!(error instanceof Error) || error.name !== THREADS_BUSY) throw error
     throw new Fault('UNAVAILABLE', `${error.message}: try again`, { retryAfter: 1 })
   }
 }

@@ -178,7 +178,7 @@ export function accept<const R extends Rule>(
 }
 
 /** The limits of a rule for its body. */
-export function readLimits({ mostBytes: bytes, mostDepth: depth, mostValues: values }: Rule): BodyLimits {
+function readLimits({ mostBytes: bytes, mostDepth: depth, mostValues: values }: Rule): BodyLimits {
   return { bytes, ...(depth === undefined ? {} : { depth }), ...(values === undefined ? {} : { values }) }
 }
 

@@ -107,6 +107,10 @@ const ALERT_RESPONSE = { 200: { description: 'The alert', schema: AlertSchema } 
 
 /** The alerts of a team, and what is watched for them. */
 export function createAlertRoutes() {
+  return new Hono<AppEnv>().route('/', createAlertListRoutes()).route('/', createOneAlertRoutes())
+}
+
+function createAlertListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/alerts',
@@ -169,6 +173,10 @@ export function createAlertRoutes() {
         return c.json({ acknowledged, message: `${acknowledged} ${what} acknowledged` })
       },
     )
+}
+
+function createOneAlertRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/alerts/:alertId',
       accept({

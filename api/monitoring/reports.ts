@@ -38,6 +38,10 @@ const EXAMPLE = {
 
 /** The routes of the reports that a team has mailed to people. */
 export function createScheduledReportRoutes() {
+  return new Hono<AppEnv>().route('/', createReportPlanRoutes()).route('/', createReportRunRoutes())
+}
+
+function createReportPlanRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/scheduled-reports',
@@ -120,6 +124,10 @@ export function createScheduledReportRoutes() {
         return c.json({ message: 'Scheduled report deleted' })
       },
     )
+}
+
+function createReportRunRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/scheduled-reports/:id/runs',
       accept({

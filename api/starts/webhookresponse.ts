@@ -7,7 +7,7 @@ import { readExecution } from '../../db/executions/executions.ts'
 import { isEnded } from '../../db/executions/status.ts'
 import { findFile } from '../../db/files/files.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
-import type { StartedExecution } from '../../db/starts/start.ts'
+import type { StartedExecution } from '../../db/starts/add.ts'
 import {
   awaitAnswer,
   leaveAnswer,

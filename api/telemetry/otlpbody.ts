@@ -5,7 +5,7 @@ import { Fault, invalid } from '../../db/fault.ts'
 import { readBytes } from '../http/body.ts'
 
 /** The most bytes of a batch, both as it is sent and decompressed. */
-export const MOST_TELEMETRY_BYTES = 4 * 1024 * 1024
+const MOST_TELEMETRY_BYTES = 4 * 1024 * 1024
 
 /**
  * The bytes of a batch, decompressed off this thread, and no further than up to the limit. Throws TOO_LARGE over it,

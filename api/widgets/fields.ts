@@ -99,7 +99,7 @@ export const NEW_WIDGET_EXAMPLE = {
   allowedOrigins: ['https://www.example.com'],
 }
 
-export const ThemeSchema = v.pipe(
+const ThemeSchema = v.pipe(
   v.object({
     colours: v.object({ accent: v.string(), background: v.string(), text: v.string() }),
     title: v.pipe(v.string(), v.examples(['Chat with us'])),

@@ -55,10 +55,16 @@ const PAGE_TOKEN = {
 
 /** The routes that visitors of other people's pages use. */
 export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
+  return new Hono<AppEnv>()
+    .use('/api/public/widgets/:key/*', openWidget(deps))
+    .route('/', createVisitorSessionRoutes(deps))
+    .route('/', createVisitorMessageRoutes(deps, streams))
+}
+
+function createVisitorSessionRoutes(deps: ApiDeps) {
   const { store } = deps
   const guard = guardWidget(deps)
   return new Hono<AppEnv>()
-    .use('/api/public/widgets/:key/*', openWidget(deps))
     .get(
       '/api/public/widgets/:key',
       accept({
@@ -132,6 +138,12 @@ export function createPublicWidgetRoutes(deps: ApiDeps, streams: ReplyStreams) {
         return c.json({ sessionId, ...token }, 201)
       },
     )
+}
+
+function createVisitorMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
+  const { store } = deps
+  const guard = guardWidget(deps)
+  return new Hono<AppEnv>()
     .post(
       '/api/public/widgets/:key/messages',
       accept({

@@ -18,9 +18,14 @@ import { NEW_WIDGET_EXAMPLE, NewWidget, WidgetPatchBody, WidgetSchema } from './
 
 const BY_ID = { id: '$response.body#/id' }
 
+const one = { 200: { description: 'The widget', schema: WidgetSchema } }
+
 /** The routes with which a team cares for its widgets. */
-export function createWidgetRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
-  const one = { 200: { description: 'The widget', schema: WidgetSchema } }
+export function createWidgetRoutes(deps: Pick<ApiDeps, 'bus'>) {
+  return new Hono<AppEnv>().route('/', createWidgetListRoutes()).route('/', createOneWidgetRoutes(deps))
+}
+
+function createWidgetListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/widgets',
@@ -66,6 +71,10 @@ export function createWidgetRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
         return c.json(widget, 201, { Location: `/api/widgets/${widget.id}` })
       },
     )
+}
+
+function createOneWidgetRoutes({ bus }: Pick<ApiDeps, 'bus'>) {
+  return new Hono<AppEnv>()
     .get(
       '/api/widgets/:id',
       accept({

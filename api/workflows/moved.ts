@@ -19,7 +19,7 @@ export const ABOUT_SECRETS =
   'which `credentials` lists.'
 
 /** A credential that has got a secret of a graph. */
-export const MovedSecretSchema = v.pipe(v.object({ id: idSchema, ...moved.entries }), v.title('MovedSecret'))
+const MovedSecretSchema = v.pipe(v.object({ id: idSchema, ...moved.entries }), v.title('MovedSecret'))
 
 /** One that would be made. */
 export const PlannedSecretSchema = v.pipe(

@@ -89,6 +89,10 @@ const VersionDiffSchema = v.pipe(
 
 /** The versions of a workflow's graph. */
 export function createVersionRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>().route('/', createVersionReadRoutes()).route('/', createVersionChangeRoutes(deps))
+}
+
+function createVersionReadRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/workflows/:id/versions',
@@ -145,6 +149,10 @@ export function createVersionRoutes(deps: ApiDeps) {
         return c.json(await compareVersions(c.get('scope'), id, version, other))
       },
     )
+}
+
+function createVersionChangeRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
     .post(
       '/api/workflows/:id/versions/:version/restore',
       accept({

@@ -127,6 +127,10 @@ async function findDrawing(c: Context<AppEnv>, nodes: unknown, edges: unknown, g
 
 /** A team's workflows. */
 export function createWorkflowRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>().route('/', createWorkflowListRoutes()).route('/', createOneWorkflowRoutes(deps))
+}
+
+function createWorkflowListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/workflows',
@@ -183,6 +187,10 @@ export function createWorkflowRoutes(deps: ApiDeps) {
         return c.json({ ...workflow, ...told }, 201)
       },
     )
+}
+
+function createOneWorkflowRoutes(deps: ApiDeps) {
+  return new Hono<AppEnv>()
     .get(
       '/api/workflows/:id',
       accept({

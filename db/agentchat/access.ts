@@ -15,7 +15,7 @@ export type ChatSession = {
 
 /** Whose a session is. A VISITOR is somebody on a page with a widget of the team, who has no account. */
 export const CHAT_OWNERS = ['USER', 'SDK_TOKEN', 'VISITOR'] as const
-export type ChatOwner = (typeof CHAT_OWNERS)[number]
+type ChatOwner = (typeof CHAT_OWNERS)[number]
 
 /** `name` of the owner is null once they are gone; that of a visitor is the e-mail address they gave, if any. */
 export type ChatSessionItem = ChatSession & {

@@ -5,7 +5,8 @@ import { cancelExecution } from '../executions/cancel.ts'
 import { Fault, missing } from '../fault.ts'
 import type { Right } from '../people/rights.ts'
 import type { Actor, Scope, Store } from '../scope.ts'
-import { addExecution, type TraceContext } from '../starts/start.ts'
+import { addExecution } from '../starts/add.ts'
+import type { TraceContext } from '../starts/origins.ts'
 import { readStartable } from '../starts/startable.ts'
 import { type ChatSessionRow, holdChatSession, openChatSession } from './access.ts'
 import { demandAgent } from './agents.ts'
@@ -80,6 +81,7 @@ export async function postToSession(
   try {
     const { queued } = await addExecution(store, workflow, {
       ...trace,
+      origin: 'CHAT',
       id: posted.executionId,
       node,
       trigger: 'CHAT',

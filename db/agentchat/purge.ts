@@ -9,7 +9,7 @@ import { cutTitlesAnew } from './titles.ts'
 const BATCH = 200
 
 /** Visitors of pages did not ask for an account: what they said is kept for so many days, whatever the team wants. */
-export const VISITOR_DAYS = 30
+const VISITOR_DAYS = 30
 
 /** Temporal deletes histories that are older than this by itself. */
 const HISTORY_DAYS = 31

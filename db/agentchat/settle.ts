@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
 import { isEnded } from '../executions/status.ts'
+import { claim, postpone, type Queue, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { readReportedTokens } from '../usage/usage.ts'
@@ -18,24 +19,26 @@ const MAX_ATTEMPTS = 20
 
 /** Claims up to `limit` replies that are due, for `leaseMs`: if the process dies, they are due again after that. */
 export async function claimReplies(store: Store, limit: number, leaseMs: number): Promise<DueReply[]> {
-  const { rows } = await write(store, (tx) =>
-    sql<DueReply>`
-    with due as (
-      select id from agent_chat_messages where status = 'STREAMING' and due_at <= now()
-      order by due_at limit ${limit} for update skip locked)
-    update agent_chat_messages m
-      set attempts = m.attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
-    from due where m.id = due.id returning m.id, m.execution_id, m.attempts`.execute(tx),
-  )
-  return rows
+  const chosen = selectFree('agent_chat_messages', {
+    which: sql`q.status = 'STREAMING' and q.due_at <= now()`,
+    order: sql`q.due_at`,
+    limit,
+  })
+  const returning = sql`id, execution_id, attempts`
+  return write(store, (tx) => claim<DueReply>(tx, REPLIES, { chosen, leaseMs, returning }))
+}
+
+const REPLIES: Queue = {
+  table: 'agent_chat_messages',
+  id: 'id',
+  open: sql`q.status = 'STREAMING'`,
+  due: 'due_at',
+  tries: 'attempts',
 }
 
 /** Makes a reply that could not be saved due again after `delayMs`. */
 export async function postponeReply(store: Store, id: string, delayMs: number): Promise<void> {
-  await write(store, (tx) =>
-    sql`update agent_chat_messages set due_at = now() + ${delayMs} * interval '1 millisecond'
-      where id = ${id} and status = 'STREAMING'`.execute(tx),
-  )
+  await write(store, (tx) => postpone(tx, REPLIES, { id }, delayMs))
 }
 
 /**

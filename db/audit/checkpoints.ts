@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { record } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
+import { lockFor } from '../locks.ts'
 import type { Store } from '../scope.ts'
 import type { Keys } from '../seal.ts'
 import { raiseAlarm } from './alarm.ts'
@@ -64,7 +65,7 @@ export async function checkpointAll(store: Store, signal?: AbortSignal): Promise
 async function signCheckpoint(tx: Tx, store: Store, teamId: string): Promise<SignedCheckpoint | null> {
   const { keys } = store
   // Of two that come at once, one waits; appending goes on meanwhile.
-  await sql`select pg_advisory_xact_lock(hashtextextended('audit checkpoint ' || ${teamId}, 0))`.execute(tx)
+  await lockFor(tx, 'auditCheckpoints', teamId)
   const { rows } = await sql<Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { ends: boolean; at: string }>`
     select seq, hash, mac, key_id, ${timeText('clock_timestamp()')} as at,
       exists (select from audit_entries e where e.team_id = h.team_id and e.seq = h.seq and e.hash = h.hash) as ends

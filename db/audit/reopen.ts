@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { changeInstance } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import { redact } from '../redaction/redact.ts'
 import type { Scope } from '../scope.ts'
 import { cleanText } from '../text.ts'
@@ -64,7 +65,7 @@ export async function reopenChain(
 
 /** Makes sure that entries can follow, and that of two who reopen the chain one waits for the other. */
 async function demandChain(tx: Tx, chain: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended('audit ' || ${chain}, 0))`.execute(tx)
+  await lockFor(tx, 'auditChains', chain)
   if (chain === INSTANCE_CHAIN) return
   const team = await tx
     .selectFrom('teams')

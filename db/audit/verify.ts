@@ -48,7 +48,7 @@ export type AuditVerification = {
 }
 
 /** An entry, and its time in ISO 8601. */
-export type VerifiedEntry = { seq: number; at: string }
+type VerifiedEntry = { seq: number; at: string }
 
 /** What there is of a chain, for the entry that reopens it. */
 export type FoundChain = Omit<BreakDetails, 'by' | 'note'>
@@ -146,7 +146,7 @@ export function judgePlace({ base }: ChainProofs, noted: Checkpoint): 'found' | 
   return isNoted(base, noted) ? 'found' : 'missing'
 }
 
-export function isNoted({ seq, hash }: { seq: number; hash: Buffer }, noted: Checkpoint): boolean {
+function isNoted({ seq, hash }: { seq: number; hash: Buffer }, noted: Checkpoint): boolean {
   return seq === noted.seq && hash.toString('hex') === noted.hash.toLowerCase()
 }
 

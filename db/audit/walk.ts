@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { Keys } from '../seal.ts'
 import { findFault, isBlank, type StoredEntry, type StoredRange } from './entries.ts'
 import type { IsErased } from './erasure/erasures.ts'
@@ -87,128 +87,150 @@ export type WalkAids = {
   noted: (AuditFinding & { seq: number })[]
 }
 
+/** What is known of a chain after the entries that were read. */
+type Walk = {
+  readonly keys: Keys
+  readonly teamId: string
+  readonly isErased: IsErased
+  readonly noted: WalkAids['noted']
+  /** How many of `noted` were found so far. */
+  seen: number
+  /** The ranges that this installation has signed: others vouch for nothing. The one to come is at `at`. */
+  readonly unsigned: StoredRange[]
+  at: number
+  readonly digest: Hash
+  readonly breaks: AuditBreak[]
+  /** What was found since the last break. */
+  findings: AuditFinding[]
+  entries: number
+  erased: number
+  last: StoredEntry | undefined
+  lastGood: StoredEntry | undefined
+  /** The first of the entries without a signature that nothing has vouched for yet. */
+  bare: number | undefined
+  /** The entry before the next one, or where the chain begins. */
+  place: WalkAids['base']
+}
+
 /**
  * Checks the entries of a chain one by one, in its order: content, signature, place and link. An entry that
  * has reopened the chain begins a segment: what was found before it is a break from then on.
  */
 export function walkChain(keys: Keys, teamId: string, { ranges, base, isErased, noted }: WalkAids) {
-  const digest = createHash('sha256')
-  // A range that this installation has not signed vouches for nothing.
   const unsigned = ranges.filter((range) =>
     isSigned(keys, range, (id) => signRange(keys, id, { ...range, teamId })),
   )
-  const breaks: AuditBreak[] = []
-  let findings: AuditFinding[] = []
-  let entries = 0
-  let erased = 0
-  let last: StoredEntry | undefined
-  let lastGood: StoredEntry | undefined
-  // The first of the entries without a signature that nothing has vouched for yet, and the range to come.
-  let bare: number | undefined
-  let at = 0
-  let place = base
-  let seen = 0
-
-  const find = (verdict: Verdict, seq: number | null, message: string) => {
-    if (findings.length < MAX_FINDINGS) findings.push({ verdict, seq, message })
+  const walk: Walk = {
+    ...{ keys, teamId, isErased, noted, seen: 0, unsigned, at: 0, digest: createHash('sha256') },
+    ...{ breaks: [], findings: [], entries: 0, erased: 0, last: undefined, lastGood: undefined },
+    ...{ bare: undefined, place: base },
   }
-
-  function add(row: StoredEntry): void {
-    const fault = findFault(row)
-    const signed = row.mac !== null && isEntrySigned(keys, row)
-    findNoted(row.seq)
-    if (row.seq > place.seq && signed && !fault && isReopening(row)) reopen(row)
-    else {
-      checkPlace(row)
-      if (fault) find('entry_modified', row.seq, fault)
-      else if (row.mac && !signed) find('entry_forged', row.seq, describeForged(keys, row))
-      if (!row.prev.equals(place.hash))
-        find('link_broken', row.seq, `Entry ${row.seq} does not link to the entry before it`)
-      checkRange(row)
-      if (!fault && isBlank(row)) checkErased(row.seq)
-    }
-    digest.update(describe(row))
-    entries++
-    last = row
-    place = row
-    if (findings.length === 0 && bare === undefined) lastGood = row
-  }
-
-  function checkErased(seq: number): void {
-    erased++
-    const lost = `The details of entry ${seq} are gone, and no entry says that they were erased`
-    if (!isErased(seq)) find('details_missing', seq, lost)
-  }
-
-  /** Finds what was noted of what lies before an entry, in the order of the chain. */
-  function findNoted(before: number): void {
-    for (; seen < noted.length && noted[seen]!.seq < before; seen++) {
-      const { verdict, seq, message } = noted[seen]!
-      find(verdict, seq, message)
-    }
-  }
-
-  function isReopening(row: StoredEntry): boolean {
-    return row.action === 'AUDIT_REOPENED' && row.prev.equals(reopeningHash(teamId, row.seq))
-  }
-
-  function reopen(row: StoredEntry): void {
-    const details = JSON.parse(row.detailsText!) as BreakDetails
-    const same = details.digest === readDigest()
-    endBare(same)
-    breaks.push({ seq: row.seq, at: row.tsText, details, findings })
-    findings = []
-    const altered = `Entries before ${row.seq} have been altered since it reopened the chain`
-    if (!same) find('segment_modified', row.seq, altered)
-  }
-
-  function checkPlace(row: StoredEntry): void {
-    const expected = place.seq + 1
-    if (row.seq === last?.seq) find('fork', row.seq, `There are two entries with the number ${row.seq}`)
-    else if (row.seq !== expected) find('gap', row.seq, `Entries ${expected} to ${row.seq - 1} are missing`)
-  }
-
-  /**
-   * An entry without a signature must be of version 1, and in a range, or at the end, where the head vouches for it:
-   * all that have written version 2 have signed it.
-   */
-  function checkRange({ seq, hash, mac, v }: StoredEntry): void {
-    while (unsigned[at] && unsigned[at]!.toSeq < seq) at++
-    const range = unsigned[at]
-    const altered = `Entries ${range?.fromSeq} to ${seq} have been altered since they were noted`
-    if (range?.toSeq === seq && !range.hash.equals(hash)) find('range_modified', seq, altered)
-    if (mac !== null) endBare(false)
-    else if (v !== 1) {
-      endBare(false)
-      find('entry_unsigned', seq, `Entry ${seq} has no signature, although it was written with one`)
-    } else if (!range || range.fromSeq > seq) bare ??= seq
-  }
-
-  function endBare(vouched: boolean): void {
-    const lost = `Entry ${bare} has no signature, and no release without signatures wrote it`
-    if (bare !== undefined && !vouched) find('entry_unsigned', bare, lost)
-    bare = undefined
-  }
-
-  function readDigest(): string {
-    return digest.copy().digest('hex')
-  }
-
   return {
-    add,
-    find,
+    add: (row: StoredEntry) => addEntry(walk, row),
+    find: (verdict: Verdict, seq: number | null, message: string) => addFound(walk, verdict, seq, message),
     /** Ends the walk. `vouched`: the head is signed, and so are the entries behind the last signed one. */
     end(vouched: boolean) {
-      findNoted(Number.POSITIVE_INFINITY)
-      endBare(vouched)
-      if (findings.length === 0) lastGood = last
-      return { entries, erased, last, lastGood, breaks, findings, digest: readDigest() }
+      findNoted(walk, Number.POSITIVE_INFINITY)
+      endBare(walk, vouched)
+      if (walk.findings.length === 0) walk.lastGood = walk.last
+      const { entries, erased, last, lastGood, breaks, findings } = walk
+      return { entries, erased, last, lastGood, breaks, findings, digest: readDigest(walk) }
     },
   }
 }
 
+function addFound({ findings }: Walk, verdict: Verdict, seq: number | null, message: string): void {
+  if (findings.length < MAX_FINDINGS) findings.push({ verdict, seq, message })
+}
+
+function addEntry(walk: Walk, row: StoredEntry): void {
+  const { keys, place } = walk
+  const fault = findFault(row)
+  const signed = row.mac !== null && isEntrySigned(keys, row)
+  findNoted(walk, row.seq)
+  if (row.seq > place.seq && signed && !fault && isReopening(walk, row)) reopen(walk, row)
+  else {
+    checkPlace(walk, row)
+    if (fault) addFound(walk, 'entry_modified', row.seq, fault)
+    else if (row.mac && !signed) addFound(walk, 'entry_forged', row.seq, describeForged(keys, row))
+    if (!row.prev.equals(place.hash))
+      addFound(walk, 'link_broken', row.seq, `Entry ${row.seq} does not link to the entry before it`)
+    checkRange(walk, row)
+    if (!fault && isBlank(row)) checkErased(walk, row.seq)
+  }
+  walk.digest.update(describe(row))
+  walk.entries++
+  walk.last = row
+  walk.place = row
+  if (walk.findings.length === 0 && walk.bare === undefined) walk.lastGood = row
+}
+
+function checkErased(walk: Walk, seq: number): void {
+  walk.erased++
+  const lost = `The details of entry ${seq} are gone, and no entry says that they were erased`
+  if (!walk.isErased(seq)) addFound(walk, 'details_missing', seq, lost)
+}
+
+/** Finds what was noted of what lies before an entry, in the order of the chain. */
+function findNoted(walk: Walk, before: number): void {
+  const { noted } = walk
+  for (; walk.seen < noted.length && noted[walk.seen]!.seq < before; walk.seen++) {
+    const { verdict, seq, message } = noted[walk.seen]!
+    addFound(walk, verdict, seq, message)
+  }
+}
+
+function isReopening({ teamId }: Walk, row: StoredEntry): boolean {
+  return row.action === 'AUDIT_REOPENED' && row.prev.equals(reopeningHash(teamId, row.seq))
+}
+
+function reopen(walk: Walk, row: StoredEntry): void {
+  const details = JSON.parse(row.detailsText!) as BreakDetails
+  const same = details.digest === readDigest(walk)
+  endBare(walk, same)
+  walk.breaks.push({ seq: row.seq, at: row.tsText, details, findings: walk.findings })
+  walk.findings = []
+  const altered = `Entries before ${row.seq} have been altered since it reopened the chain`
+  if (!same) addFound(walk, 'segment_modified', row.seq, altered)
+}
+
+function checkPlace(walk: Walk, { seq }: StoredEntry): void {
+  const expected = walk.place.seq + 1
+  if (seq === walk.last?.seq) addFound(walk, 'fork', seq, `There are two entries with the number ${seq}`)
+  else if (seq !== expected) addFound(walk, 'gap', seq, `Entries ${expected} to ${seq - 1} are missing`)
+}
+
+/**
+ * An entry without a signature must be of version 1, and in a range, or at the end, where the head vouches for it:
+ * all that have written version 2 have signed it.
+ */
+function checkRange(walk: Walk, { seq, hash, mac, v }: StoredEntry): void {
+  const { unsigned } = walk
+  while (unsigned[walk.at] && unsigned[walk.at]!.toSeq < seq) walk.at++
+  const range = unsigned[walk.at]
+  const altered = `Entries ${range?.fromSeq} to ${seq} have been altered since they were noted`
+  if (range?.toSeq === seq && !range.hash.equals(hash)) addFound(walk, 'range_modified', seq, altered)
+  if (mac !== null) endBare(walk, false)
+  else if (v !== 1) {
+    endBare(walk, false)
+    const message = `Entry ${seq} has no signature, although it was written with one`
+    addFound(walk, 'entry_unsigned', seq, message)
+  } else if (!range || range.fromSeq > seq) walk.bare ??= seq
+}
+
+function endBare(walk: Walk, vouched: boolean): void {
+  const { bare } = walk
+  const lost = `Entry ${bare} has no signature, and no release without signatures wrote it`
+  if (bare !== undefined && !vouched) addFound(walk, 'entry_unsigned', bare, lost)
+  walk.bare = undefined
+}
+
+function readDigest({ digest }: Walk): string {
+  return digest.copy().digest('hex')
+}
+
 /** Whether this installation has signed the entry, which has a signature. */
-export function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
+function isEntrySigned(keys: Keys, { teamId, seq, tsText, core, mac, keyId }: StoredEntry): boolean {
   return isSigned(keys, { mac: mac!, keyId: keyId ?? '' }, (id) =>
     signEntry(keys, id, { teamId, seq, ts: tsText, core }),
   )

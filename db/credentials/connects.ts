@@ -9,7 +9,7 @@ import { type Grant, lockGrant, readGrant, setTokens, type Tokens } from './oaut
 import { credentialKind } from './types.ts'
 
 /** How long somebody may take at the authorization server. */
-export const CONNECT_MINUTES = 10
+const CONNECT_MINUTES = 10
 
 /** So many ways to connect a credential may be open at once for a person; the oldest end first. */
 const MAX_OPEN = 5

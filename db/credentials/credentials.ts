@@ -4,9 +4,10 @@ import type { Tx } from '../connection.ts'
 import { isEvalCredential } from '../evaluation/configs.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { isGuardrailCredential } from '../guardrails/settings.ts'
+import { guardName } from '../owned.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { hasTokens, mergeCredentialData, readCredentialData } from './data.ts'
-import { describeData, guardCredentialName, insertCredential } from './insert.ts'
+import { describeData, insertCredential } from './insert.ts'
 import { openCredential, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
 import { listActiveUsers, listChannelUsers, listForwarderUsers, listReportUsers } from './usage.ts'
@@ -61,7 +62,7 @@ export async function createCredential(
   const { teamId, name, type } = input
   const { data, problems } = readCredentialData(type, input.data)
   if (problems.length > 0) throw invalid(problems)
-  return guardCredentialName(name, () =>
+  return guardName('credentials', name, () =>
     change(scope, 'CREDENTIAL_CREATED', teamId, async (tx) => {
       const { id, createdAt } = await insertCredential(tx, scope.store.keys, { teamId, name, type, data })
       return { result: { id, name, type, teamId, createdAt }, resourceId: id, details: { name, type } }
@@ -101,7 +102,7 @@ export async function updateCredential(
   if (patch.type !== undefined && patch.type !== type)
     throw invalid([{ path: 'type', message: `cannot be changed: it is ${type}. Create another credential` }])
   const { keys } = scope.store
-  return guardCredentialName(patch.name ?? '', () =>
+  return guardName('credentials', patch.name ?? '', () =>
     change(scope, 'CREDENTIAL_UPDATED', teamId, async (tx) => {
       const { sealed, wrapped, renewer, ...old } = await lockCredential(tx, id)
       const place = { teamId, id, type: old.type }

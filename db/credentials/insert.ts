@@ -1,7 +1,6 @@
 import { v7 as uuid } from 'uuid'
 import type { Tx } from '../connection.ts'
-import { Fault } from '../fault.ts'
-import { countRows } from '../page.ts'
+import { demandRoom } from '../owned.ts'
 import type { Keys } from '../seal.ts'
 import { type CredentialData, sealCredential } from './seal.ts'
 import type { CredentialType } from './types.ts'
@@ -12,14 +11,14 @@ export type NewCredential = { teamId: string; name: string; type: CredentialType
 
 /**
  * Adds a credential with data that has been read. Throws CONFLICT if the team has 1,000 of them already; for the
- * name, the verb around it is `guardCredentialName`.
+ * name, the verb around it is in `guardName`.
  */
 export async function insertCredential(
   tx: Tx,
   keys: Keys,
   { teamId, name, type, data }: NewCredential,
 ): Promise<{ id: string; createdAt: Date }> {
-  await demandRoom(tx, teamId)
+  await demandRoom(tx, 'credentials', teamId, MAX_CREDENTIALS)
   const id = uuid()
   return tx
     .insertInto('credentials')
@@ -39,23 +38,4 @@ export async function insertCredential(
 export function describeData(data: CredentialData): { keys: string[]; allowedHosts: string[] | null } {
   const { allowedHosts } = data
   return { keys: Object.keys(data), allowedHosts: Array.isArray(allowedHosts) ? allowedHosts : null }
-}
-
-/** Throws CONFLICT where `work` finds that the team has a credential of this name. */
-export async function guardCredentialName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { constraint?: string }).constraint === 'credentials_team_id_name_key')
-      throw new Fault('CONFLICT', `The team already has a credential named "${name}"`)
-    throw error
-  }
-}
-
-// The lock on the team's row makes others who count wait, but not inserts that only refer to the team.
-async function demandRoom(tx: Tx, teamId: string): Promise<void> {
-  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
-  const total = await countRows(tx.selectFrom('credentials').where('teamId', '=', teamId))
-  if (total < MAX_CREDENTIALS) return
-  throw new Fault('CONFLICT', `The team has ${MAX_CREDENTIALS} credentials already; more are not allowed`)
 }

@@ -4,6 +4,7 @@ import type { AuditEntry } from '../audit/audit.ts'
 import { perDatabase } from '../cache.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFold } from '../locks.ts'
 import { createBatches } from '../operation/batches.ts'
 import { type Store, serviceScope } from '../scope.ts'
 
@@ -22,9 +23,6 @@ const AFTER_MINUTES = 2
 
 /** How many entries one transaction appends at most. */
 const CHUNK = 200
-
-/** The key of the advisory locks under which a team's openings are settled. */
-const SETTLING = 7_226_065
 
 /**
  * Counts an opening, for the audit entry of its hour. It resolves when that is written: what is opened is counted even
@@ -119,7 +117,7 @@ type OpeningEntry = AuditEntry & { act: Act }
 /** Those of hours that were over before `until`, or of all if it is null: at most 200. */
 async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise<OpeningEntry[]> {
   // Of two processes, the second finds nothing left.
-  await sql`select pg_advisory_xact_lock(${SETTLING}, hashtext(${teamId}))`.execute(tx)
+  await lockFold(tx, 'openings', teamId)
   const { rows } = await sql<Used>`
     with due as (
       select distinct hour, credential_id, opener_kind, opener_id from credential_opens

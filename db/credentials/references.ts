@@ -3,11 +3,12 @@ import { validate as isUuid } from 'uuid'
 import { listCredentials } from '../../workflows/graph/credentials.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
+import type { CredentialUse } from '../../workflows/secrets/uses.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { findRequestFaults } from './requests.ts'
-import { CREDENTIAL_TYPE_NAMES, type CredentialType, type CredentialUse, credentialKind } from './types.ts'
+import { CREDENTIAL_TYPE_NAMES, type CredentialType, credentialKind } from './types.ts'
 
 /** Something wrong with a credential that a node names: `at` is the node's index, `key` the path within its config. */
 export type ReferenceProblem = Problem & {

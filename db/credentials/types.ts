@@ -1,8 +1,5 @@
 import * as v from 'valibot'
-
-/** What a credential is good for: which nodes may take it. */
-export const CREDENTIAL_USES = ['HTTP', 'LLM', 'MAIL', 'MAILBOX', 'CHAT', 'DATABASE', 'SIGNATURE'] as const
-export type CredentialUse = (typeof CREDENTIAL_USES)[number]
+import type { CredentialUse } from '../../workflows/secrets/uses.ts'
 
 export type CredentialKind = {
   summary: string

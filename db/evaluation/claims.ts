@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { record } from '../change.ts'
 import { queueNotice } from '../monitoring/notices.ts'
+import { purge, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** An evaluation that this process works on, until its time is over. */
@@ -46,6 +47,11 @@ export async function claimEvaluations(
   { most, teams, busy }: { most: number; teams: number; busy: string[] },
 ): Promise<EvaluationClaim[]> {
   const claim = randomUUID()
+  const due = selectFree('evaluations', {
+    which: sql`q.team_id = c.team_id and q.status = 'PENDING' and q.due_at <= now()`,
+    order: sql`q.due_at`,
+    limit: most,
+  })
   return record(store, async (tx) => {
     // The teams are read from the index one by one, so that a flood of one costs nothing.
     const { rows } = await sql<EvaluationClaim & { day: string }>`
@@ -59,10 +65,7 @@ export async function claimEvaluations(
           and exists (select from evaluations e where e.team_id = waiting.team_id and e.status = 'PENDING'
             and e.due_at <= now())
         order by random() limit ${teams}),
-      taken as (
-        select d.id from chosen c cross join lateral (
-          select id from evaluations e where e.team_id = c.team_id and e.status = 'PENDING' and e.due_at <= now()
-          order by e.due_at limit ${most} for update skip locked) d)
+      taken as (select d.id from chosen c cross join lateral (${due}) d)
       update evaluations e set claim = ${claim}::uuid, tries = tries + 1,
         due_at = now() + ${CLAIM_SECONDS} * interval '1 second'
       from taken where e.id = taken.id
@@ -177,11 +180,9 @@ export async function giveBackEvaluation(
 
 /** Removes evaluations after 90 days, and the counts of days that are over. Returns how many evaluations it removed. */
 export async function purgeEvaluations(store: Store): Promise<number> {
-  return record(store, async (tx) => {
+  await record(store, async (tx) => {
     await sql`delete from evaluation_days where day < (now() at time zone 'UTC')::date - 2`.execute(tx)
-    const { rows } = await sql`delete from evaluations where id in (
-      select id from evaluations where created_at < now() - ${KEEP_DAYS} * interval '1 day'
-      order by created_at limit ${PURGED_AT_ONCE} for update skip locked) returning id`.execute(tx)
-    return rows.length
   })
+  const which = sql`q.created_at < now() - ${KEEP_DAYS} * interval '1 day'`
+  return purge(store, 'evaluations', { which, order: sql`q.created_at`, piece: PURGED_AT_ONCE, pieces: 1 })
 }

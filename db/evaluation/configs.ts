@@ -4,6 +4,7 @@ import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { type CredentialType, credentialKind } from '../credentials/types.ts'
 import { invalid } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import { readOwner } from '../owners.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { BUILT_IN_DIMENSIONS, loadDimensions } from './dimensions.ts'
@@ -134,9 +135,6 @@ export async function isEvalCredential(db: Db, id: string): Promise<boolean> {
   return (await found.executeTakeFirst()) !== undefined
 }
 
-/** The second key of the advisory locks of configs that are changed. */
-const CONFIGS = 7_226_084
-
 function update(
   scope: Scope,
   act: 'EVAL_CONFIG_UPDATED' | 'TEAM_EVAL_CONFIG_UPDATED',
@@ -146,7 +144,7 @@ function update(
   const { teamId, workflowId } = place
   return change(scope, act, teamId, async (tx) => {
     // Two changes of a team at once come one after the other: they may count together.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${CONFIGS}))`.execute(tx)
+    await lockFor(tx, 'evalConfigs', teamId)
     const before = await load(tx, place)
     const given = Object.entries(patch).filter(([, value]) => value !== undefined)
     const after = { ...before, ...Object.fromEntries(given) } as EvalConfig & Stored

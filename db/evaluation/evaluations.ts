@@ -6,7 +6,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope } from '../scope.ts'
 
 export const EVALUATION_STATUSES = ['PENDING', 'SCORED', 'FAILED', 'SKIPPED'] as const
-export type EvaluationStatus = (typeof EVALUATION_STATUSES)[number]
+type EvaluationStatus = (typeof EVALUATION_STATUSES)[number]
 
 /** How a run was judged. */
 export type Evaluation = {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { claim, postpone, type Queue, selectByTurns, settle } from '../queue.ts'
 import { readExecutionOutput } from '../records/records.ts'
 import { redactText } from '../redaction/redact.ts'
 import type { Store } from '../scope.ts'
@@ -41,6 +42,14 @@ export type DueCallback = CallbackTarget & {
 export const CALLBACK_HOURS = 24
 
 const PURPOSE = 'callback'
+
+const CALLBACKS: Queue = {
+  table: 'callbacks',
+  id: 'id',
+  open: sql`q.status = 'PENDING'`,
+  due: 'due_at',
+  tries: 'attempts',
+}
 
 /** Makes the callback that is to be written with an execution. Its target is stored sealed. */
 export function makeCallback(keys: Keys, { url, secret }: CallbackTarget): NewCallback {
@@ -87,28 +96,14 @@ export async function claimCallbacks(
   { limit, ofTeam, leaseMs, busy }: { limit: number; ofTeam: number; leaseMs: number; busy: string[] },
 ): Promise<DueCallback[]> {
   type Row = Omit<DueCallback, 'url' | 'secret'> & { target: Buffer }
-  const { rows } = await write(store, (tx) =>
-    sql<Row>`
-    with recursive teams as (
-      (select team_id from callbacks where status = 'PENDING' order by team_id limit 1)
-      union all
-      select (select c.team_id from callbacks c where c.status = 'PENDING' and c.team_id > t.team_id
-        order by c.team_id limit 1)
-      from teams t where t.team_id is not null),
-    due as (
-      select c.id, c.due_at, row_number() over (partition by t.team_id order by c.due_at, c.id) as turn
-      from teams t cross join lateral (
-        select id, due_at from callbacks where team_id = t.team_id and status = 'PENDING' and due_at <= now()
-        order by due_at, id limit ${ofTeam}) c
-      where t.team_id <> all(${busy}::uuid[])),
-    next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit}),
-    chosen as materialized (
-      select c.id from next join callbacks c using (id) where c.status = 'PENDING' and c.due_at <= now()
-      for update of c skip locked)
-    update callbacks c set attempts = c.attempts + 1, due_at = now() + ${leaseMs} * interval '1 millisecond'
-    from chosen where c.id = chosen.id
-    returning c.id, c.execution_id, c.team_id, c.attempts, c.target,
-      c.ended_at < now() - ${CALLBACK_HOURS} * interval '1 hour' as old`.execute(tx),
+  const held = new Map(busy.map((teamId) => [teamId, ofTeam]))
+  const rows = await write(store, (tx) =>
+    claim<Row>(tx, CALLBACKS, {
+      chosen: selectByTurns(CALLBACKS, { limit, ofTeam, busy: held }),
+      leaseMs,
+      returning: sql`id, execution_id, team_id, attempts, target,
+        ended_at < now() - ${CALLBACK_HOURS} * interval '1 hour' as old`,
+    }),
   )
   const claimed: DueCallback[] = []
   for (const { target, ...row } of rows) {
@@ -124,9 +119,9 @@ export async function claimCallbacks(
 
 /** Notes that a callback was delivered, or, with the `error`, that it is given up. */
 export async function settleCallback(store: Store, id: string, error: string | null = null): Promise<void> {
+  const status = error === null ? 'DELIVERED' : 'FAILED'
   await write(store, (tx) =>
-    sql`update callbacks set status = ${error === null ? 'DELIVERED' : 'FAILED'}, settled_at = now(),
-      last_error = ${error} where id = ${id} and status = 'PENDING'`.execute(tx),
+    settle(tx, CALLBACKS, { id }, sql`status = ${status}, settled_at = now(), last_error = ${error}`),
   )
 }
 
@@ -137,10 +132,7 @@ export async function postponeCallback(
   delayMs: number,
   error: string,
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update callbacks set due_at = now() + ${delayMs} * interval '1 millisecond', last_error = ${error}
-      where id = ${id} and status = 'PENDING'`.execute(tx),
-  )
+  await write(store, (tx) => postpone(tx, CALLBACKS, { id }, delayMs, sql`last_error = ${error}`))
 }
 
 /** What a callback tells of an execution that has ended: as its own route shows it, but its nodes. */

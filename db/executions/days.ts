@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
+import { selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** How long to wait for the transactions that do not note their changes yet; if they take longer, the next round counts. */
@@ -58,8 +59,10 @@ async function allNote({ db }: Store): Promise<boolean> {
 async function countDay(store: Store): Promise<boolean> {
   return record(store, async (tx) => {
     const { rows } = await sql<{ day: string }>`
-      select (counted_until at time zone 'UTC')::date::text as day from execution_days_kept
-      where counted_until < noted_until for update skip locked`.execute(tx)
+      ${selectFree('execution_days_kept', {
+        columns: sql`(q.counted_until at time zone 'UTC')::date::text as day`,
+        which: sql`q.counted_until < q.noted_until`,
+      })}`.execute(tx)
     const day = rows[0]?.day
     if (day === undefined) return false
     await sql`

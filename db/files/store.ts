@@ -4,6 +4,7 @@ import { MAX_FILE_BYTES, MAX_RUN_FILES } from '../../workflows/nodes/files.ts'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import type { TeamPlan } from '../people/teams.ts'
 import type { Store } from '../scope.ts'
 import { seal } from '../seal.ts'
@@ -203,7 +204,7 @@ export async function addFiles(
 ): Promise<void> {
   if (files.length === 0) return
   // Two nodes that store files at the same time count one after the other.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${executionId}::text, 3))`.execute(tx)
+  await lockFor(tx, 'files', executionId)
   await sql`set constraints execution_files_execution_id_fkey deferred`.execute(tx)
   const rows = files
     .map(({ id, name, mimeType, bytes }) => ({ id, name, mimeType, bytes, executionId, teamId, takenOver }))

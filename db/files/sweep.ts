@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
+import { selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** A file that no execution has claimed by then, or of which nothing came, is none. */
@@ -16,8 +17,9 @@ const PIECES = 64
 export async function sweepFiles(store: Store, signal?: AbortSignal): Promise<number> {
   await write(store, (tx) =>
     sql`update stored_files set removed = true where id in (
-      select id from stored_files where copies = 0 and not removed
-        and touched_at < now() - ${UNCLAIMED_HOURS} * interval '1 hour' for update skip locked)`.execute(tx),
+      ${selectFree('stored_files', {
+        which: sql`q.copies = 0 and not q.removed and q.touched_at < now() - ${UNCLAIMED_HOURS} * interval '1 hour'`,
+      })})`.execute(tx),
   )
   let removed = 0
   for (let last = '00000000-0000-0000-0000-000000000000'; !signal?.aborted; ) {
@@ -44,7 +46,7 @@ async function removeBytes(store: Store, id: string, signal: AbortSignal | undef
     if (gone.numAffectedRows === BigInt(PIECES)) continue
     return record(store, async (tx) => {
       // A piece that was still being written when the file was given up comes before its row goes.
-      const held = await sql`select from stored_files where id = ${id} for update skip locked`.execute(tx)
+      const held = await selectFree('stored_files', { which: sql`q.id = ${id}` }).execute(tx)
       if (held.rows.length === 0) return false
       await sql`delete from file_pieces where file_id = ${id}`.execute(tx)
       await tx.deleteFrom('storedFiles').where('id', '=', id).execute()

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
-import { Fault, missing } from '../fault.ts'
+import { demandRoom, findOwned, guardName } from '../owned.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 
@@ -63,8 +63,7 @@ export async function listExemplars(
 
 /** Reads an exemplar (OPERATOR). Throws NOT_FOUND. */
 export async function readExemplar(scope: Scope, id: string): Promise<Exemplar> {
-  const row = await select(scope.store.db, id).executeTakeFirst()
-  if (!row) throw missing('exemplar')
+  const row = await findOwned(select(scope.store.db, id), 'exemplar')
   demand(scope, row.teamId, 'OPERATOR')
   return readCategory(row)
 }
@@ -80,9 +79,9 @@ export async function createExemplar(
 ): Promise<Exemplar> {
   await demandTeam(scope, teamId, 'BUILDER')
   const embedding = await embed(teamId, text)
-  return guardName(name, () =>
+  return guardName('guardrail_exemplars', name, () =>
     change(scope, 'GUARDRAIL_EXEMPLAR_CREATED', teamId, async (tx) => {
-      await demandRoom(tx, teamId)
+      await demandRoom(tx, 'guardrail_exemplars', teamId, MAX_EXEMPLARS)
       const row = { id: uuid(), teamId, name, category, text, ...toColumns(embedding) }
       const result = await tx
         .insertInto('guardrailExemplars')
@@ -104,7 +103,7 @@ export async function updateExemplar(
   const { teamId } = await readExemplar(scope, id)
   await demandTeam(scope, teamId, 'BUILDER')
   const embedding = patch.text === undefined ? undefined : await embed(teamId, patch.text)
-  return guardName(patch.name ?? '', () =>
+  return guardName('guardrail_exemplars', patch.name ?? '', () =>
     change(scope, 'GUARDRAIL_EXEMPLAR_UPDATED', teamId, async (tx) => {
       const before = await lock(tx, id)
       const { name = before.name, category = before.category, text = before.text } = patch
@@ -164,24 +163,5 @@ const readCategory = <Row extends { category: string }>(row: Row) => ({
 })
 
 async function lock(tx: Tx, id: string): Promise<Exemplar> {
-  const row = await select(tx, id).forUpdate().executeTakeFirst()
-  if (!row) throw missing('exemplar')
-  return readCategory(row)
-}
-
-// The lock on the team's row makes others who count wait, but not inserts that only refer to the team.
-async function demandRoom(tx: Tx, teamId: string): Promise<void> {
-  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
-  const total = await countRows(tx.selectFrom('guardrailExemplars').where('teamId', '=', teamId))
-  if (total >= MAX_EXEMPLARS)
-    throw new Fault('CONFLICT', `The team has ${MAX_EXEMPLARS} exemplars already; more are not allowed`)
-}
-
-async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { constraint?: string }).constraint !== 'guardrail_exemplars_name') throw error
-    throw new Fault('CONFLICT', `The team already has an exemplar named "${name}"`)
-  }
+  return readCategory(await findOwned(select(tx, id).forUpdate(), 'exemplar'))
 }

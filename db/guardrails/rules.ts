@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
-import { Fault, invalid, missing } from '../fault.ts'
+import { Fault, invalid } from '../fault.ts'
+import { findOwned, guardName, holdTeam } from '../owned.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
@@ -48,7 +49,7 @@ export type GuardrailRule = RuleInput & {
 /** How many rules a team may have, how many of them enabled, and how many bytes of JSON their configs may have together. */
 export const MAX_RULES = 500
 export const MAX_ENABLED_RULES = 100
-export const MAX_CONFIG_BYTES = 1_000_000
+const MAX_CONFIG_BYTES = 1_000_000
 
 const COLUMNS = [
   'id',
@@ -82,8 +83,7 @@ export async function listRules(
 
 /** Reads a rule (VIEWER). Throws NOT_FOUND. */
 export async function readRule(scope: Scope, id: string): Promise<GuardrailRule> {
-  const rule = await select(scope.store.db).where('id', '=', id).executeTakeFirst()
-  if (!rule) throw missing('rule')
+  const rule = await findOwned(select(scope.store.db).where('id', '=', id), 'rule')
   demand(scope, rule.teamId, 'VIEWER')
   return rule
 }
@@ -93,7 +93,7 @@ export async function readRule(scope: Scope, id: string): Promise<GuardrailRule>
  * all the rules that it may have, and INVALID if their configs are too large together.
  */
 export async function createRule(scope: Scope, teamId: string, input: RuleInput): Promise<GuardrailRule> {
-  return guardName(input.name, () =>
+  return guardName('guardrail_rules', input.name, () =>
     change(scope, 'GUARDRAIL_RULE_CREATED', teamId, async (tx) => {
       await demandRoom(tx, teamId, undefined, input)
       const id = uuid()
@@ -118,7 +118,7 @@ export async function updateRule(
   patch: { [Field in keyof RuleInput]?: RuleInput[Field] | undefined },
 ): Promise<GuardrailRule> {
   const { teamId } = await readRule(scope, id)
-  return guardName(patch.name ?? '', () =>
+  return guardName('guardrail_rules', patch.name ?? '', () =>
     change(scope, 'GUARDRAIL_RULE_UPDATED', teamId, async (tx) => {
       await holdTeam(tx, teamId)
       const old = await lockRule(tx, id)
@@ -162,11 +162,6 @@ function select(db: Db) {
     .select(sql<RuleConfigs[RuleKind]>`config`.as('config'))
 }
 
-// The lock on the team's row makes others who count wait, but not inserts that only refer to the team.
-async function holdTeam(tx: Tx, teamId: string): Promise<void> {
-  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
-}
-
 /** Throws unless the team may have this rule besides its others. */
 async function demandRoom(
   tx: Tx,
@@ -195,24 +190,11 @@ async function demandRoom(
   throw invalid([{ path: 'config', message }])
 }
 
-async function lockRule(tx: Tx, id: string): Promise<GuardrailRule> {
-  const rule = await select(tx).where('id', '=', id).forUpdate().executeTakeFirst()
-  if (!rule) throw missing('rule')
-  return rule
-}
+const lockRule = (tx: Tx, id: string): Promise<GuardrailRule> =>
+  findOwned(select(tx).where('id', '=', id).forUpdate(), 'rule')
 
 const pickFields = (rule: RuleInput): RuleInput =>
   Object.fromEntries(FIELDS.map((field) => [field, rule[field]])) as RuleInput
 
 const dropUndefined = (patch: object) =>
   Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined))
-
-async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { constraint?: string }).constraint === 'guardrail_rules_team_id_name_key')
-      throw new Fault('CONFLICT', `The team already has a rule named "${name}"`)
-    throw error
-  }
-}

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { demandCredential } from '../credentials/references.ts'
+import { lockFor } from '../locks.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 
 /** The checks for which a team's model can be asked. */
@@ -47,7 +48,7 @@ export async function updateGuardrailSettings(
   const settings = { ...input, checks: MODEL_CHECKS.filter((check) => input.checks.includes(check)) }
   return change(scope, 'GUARDRAIL_SETTINGS_UPDATED', teamId, async (tx) => {
     // Two changes at once come one after the other, also where there is no row yet.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${SETTINGS}))`.execute(tx)
+    await lockFor(tx, 'guardrailSettings', teamId)
     const before = await findGuardrailSettings(tx, teamId)
     const keys = Object.keys(NONE) as (keyof GuardrailSettings)[]
     const changed = keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(settings[key]))
@@ -62,9 +63,6 @@ export async function updateGuardrailSettings(
     }
   })
 }
-
-/** The second key of the advisory locks of teams whose settings are changed. */
-const SETTINGS = 7_226_074
 
 /** The settings of a team, for its checks. Rejects while PostgreSQL is away. */
 export async function findGuardrailSettings(db: Db, teamId: string): Promise<GuardrailSettings> {

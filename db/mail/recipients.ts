@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
+import { lockFor } from '../locks.ts'
 import { trustsEmails } from '../people/proof.ts'
 import type { Store } from '../scope.ts'
 import { type MailSpender, spendMail } from './bounds.ts'
@@ -20,9 +21,6 @@ export type RecipientView = { address: string; state: RecipientState }
 /** How many mails may ask one mailbox in a month, for all teams and by all its addresses. */
 const QUESTIONS_A_MONTH = 3
 const MONTH_DAYS = 30
-
-/** The first key of the advisory locks of addresses that are asked. */
-const ASKING = 7_226_091
 
 /** Says for each address whether a team's mail goes there at this moment. */
 export async function judgeRecipients(
@@ -109,7 +107,7 @@ function findMailbox(address: string): string {
 
 async function queueQuestion(tx: Tx, teamId: string, address: string): Promise<void> {
   const [folded, mailbox] = [foldAddress(address), findMailbox(address)]
-  await sql`select pg_advisory_xact_lock(hashtextextended(${mailbox}, ${ASKING}))`.execute(tx)
+  await lockFor(tx, 'askedMailboxes', mailbox)
   if (await wasAskedEnough(tx, address)) return
   const { rows } = await sql`
     insert into mail_choices as c (id, team_id, address, asked_at) values (${uuid()}, ${teamId}, ${folded}, now())

@@ -12,7 +12,7 @@ import type { AlertSeverity, AlertType } from './notices.ts'
 export const ALERT_TYPES = ['ANOMALY', 'DRIFT', 'SENTIMENT'] as const satisfies AlertType[]
 export const ALERT_SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const satisfies AlertSeverity[]
 export const ALERT_STATUSES = ['OPEN', 'ACKNOWLEDGED', 'RESOLVED'] as const
-export type AlertStatus = (typeof ALERT_STATUSES)[number]
+type AlertStatus = (typeof ALERT_STATUSES)[number]
 
 /** What the watch over a team has found. The window is from the first hour to the newest one that it is so. */
 export type AlertView = {

@@ -3,9 +3,11 @@ import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { demandMailCredential } from '../credentials/references.ts'
-import { Fault, invalid, missing } from '../fault.ts'
+import { Fault, invalid } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import { askRecipients } from '../mail/recipients.ts'
 import { type MailView, viewMails } from '../mail/view.ts'
+import { demandRoom, findOwned, guardName } from '../owned.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import {
@@ -16,13 +18,12 @@ import {
   openChannel,
   sealChannel,
 } from './channels/secrets.ts'
-import { lockConfig } from './configlock.ts'
 
 export const NOTIFICATION_CHANNEL_TYPES = ['EMAIL', 'SLACK', 'WEBHOOK'] as const
 export type ChannelType = (typeof NOTIFICATION_CHANNEL_TYPES)[number]
 
 /** EMAIL has recipients, and the others a URL, of which only the origin is shown. */
-export type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
+type ChannelConfig = { recipients: string[]; credentialId: string | null } | { url: string }
 
 /** A channel as the API shows it; one of mail with whom it reaches. */
 export type Channel = {
@@ -66,9 +67,6 @@ export type ChannelRow = {
 /** How many channels a team may have. */
 export const MAX_CHANNELS = 50
 
-/** The first key of the advisory locks of teams that get another one. */
-const CHANNELS = 7_226_079
-
 /** The channels of a team, the oldest first (VIEWER). */
 export async function listChannels(scope: Scope, teamId: string): Promise<Channel[]> {
   await demandTeam(scope, teamId, 'VIEWER')
@@ -93,17 +91,9 @@ export async function createChannel(
   input: ChannelPatch & { name: string; type: ChannelType },
 ): Promise<Channel & { secret?: string }> {
   const { name, type, enabled = true, config = {} } = input
-  const made = await guardName(name, () =>
+  const made = await guardName('notification_channels', name, () =>
     change(scope, 'NOTIFICATION_CHANNEL_CREATED', teamId, async (tx) => {
-      // Two that are added at once are counted one after the other.
-      await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${CHANNELS}))`.execute(tx)
-      const { known } = await tx
-        .selectFrom('notificationChannels')
-        .select(sql<number>`count(*)`.as('known'))
-        .where('teamId', '=', teamId)
-        .executeTakeFirstOrThrow()
-      if (known >= MAX_CHANNELS)
-        throw new Fault('CONFLICT', `A team can have ${MAX_CHANNELS} channels: delete one of them`)
+      await demandRoom(tx, 'notification_channels', teamId, MAX_CHANNELS)
       demandFields(type, config, true)
       const { recipients = [], credentialId = null, url } = config
       await demandMailCredential(tx, teamId, credentialId, 'config.credentialId')
@@ -136,7 +126,7 @@ export async function updateChannel(
   { name, enabled, config = {} }: ChannelPatch,
 ): Promise<Channel & { secret?: string }> {
   const { keys } = scope.store
-  const changed = await guardName(name ?? '', () =>
+  const changed = await guardName('notification_channels', name ?? '', () =>
     change(scope, 'NOTIFICATION_CHANNEL_UPDATED', teamId, async (tx) => {
       const row = await lock(tx, teamId, id)
       const before = show(row)
@@ -201,7 +191,7 @@ export async function rotateChannelSecret(
 export async function deleteChannel(scope: Scope, teamId: string, id: string): Promise<void> {
   await change(scope, 'NOTIFICATION_CHANNEL_DELETED', teamId, async (tx) => {
     // Who changes the config at the same time would write the list with this channel back.
-    await lockConfig(tx, teamId)
+    await lockFor(tx, 'monitoringConfigs', teamId)
     const known = show(await lock(tx, teamId, id))
     await tx.deleteFrom('notificationChannels').where('id', '=', id).execute()
     // Who writes deliveries holds the channel until the commit, so that they are here now.
@@ -236,17 +226,11 @@ function select(db: Db, teamId: string) {
   return db.selectFrom('notificationChannels').selectAll().where('teamId', '=', teamId)
 }
 
-async function find(db: Db, teamId: string, id: string) {
-  const found = await select(db, teamId).where('id', '=', id).executeTakeFirst()
-  if (!found) throw missing('channel')
-  return found
-}
+const find = (db: Db, teamId: string, id: string) =>
+  findOwned(select(db, teamId).where('id', '=', id), 'channel')
 
-async function lock(tx: Tx, teamId: string, id: string) {
-  const found = await select(tx, teamId).where('id', '=', id).forUpdate().executeTakeFirst()
-  if (!found) throw missing('channel')
-  return found
-}
+const lock = (tx: Tx, teamId: string, id: string) =>
+  findOwned(select(tx, teamId).where('id', '=', id).forUpdate(), 'channel')
 
 function show(row: Awaited<ReturnType<typeof find>>): Channel {
   const { id, teamId, name, enabled, recipients, credentialId, shownUrl, createdAt, updatedAt } = row
@@ -295,11 +279,4 @@ function demandFields(type: ChannelType, config: NonNullable<ChannelPatch['confi
   if (whole && config[needed] === undefined)
     problems.push({ path: `config.${needed}`, message: `is required for ${type}` })
   if (problems.length > 0) throw invalid(problems)
-}
-
-async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  return work().catch((error) => {
-    if ((error as { constraint?: string }).constraint !== 'notification_channels_name') throw error
-    throw new Fault('CONFLICT', `The team already has a channel named "${name}"`)
-  })
 }

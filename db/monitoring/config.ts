@@ -1,8 +1,8 @@
 import { change } from '../change.ts'
 import type { Db } from '../connection.ts'
+import { lockFor } from '../locks.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { checkChannels } from './channelnames.ts'
-import { lockConfig } from './configlock.ts'
 
 /** What a team wants to be told of its executions, models and chats. */
 export type MonitoringConfig = {
@@ -44,7 +44,7 @@ export async function updateMonitoringConfig(
   patch: MonitoringPatch,
 ): Promise<MonitoringConfig> {
   return change(scope, 'MONITORING_CONFIG_UPDATED', teamId, async (tx) => {
-    await lockConfig(tx, teamId)
+    await lockFor(tx, 'monitoringConfigs', teamId)
     const before = await loadMonitoringConfig(tx, teamId)
     const { alertThresholds, ...rest } = before
     // Ids are stored as they are shown elsewhere: so they are found when a channel is deleted.

@@ -2,6 +2,7 @@ import { type Insertable, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
+import { purge, selectFree } from '../queue.ts'
 import type { NotificationDeliveries } from '../schema.ts'
 import type { Store } from '../scope.ts'
 import { loadMonitoringConfig } from './config.ts'
@@ -35,10 +36,13 @@ export async function fanOutNotice(store: Store): Promise<boolean> {
   try {
     return await record(store, async (tx) => {
       taken = undefined
-      const { rows } = await sql<Due>`
-        select id, team_id, kind, workflow_id, alert_type, severity from notices
-        where done_at is null and (claimed_until is null or claimed_until < now())
-        order by created_at, id limit 1 for update skip locked`.execute(tx)
+      const next = selectFree('notices', {
+        columns: sql`q.id, q.team_id, q.kind, q.workflow_id, q.alert_type, q.severity`,
+        which: sql`q.done_at is null and (q.claimed_until is null or q.claimed_until < now())`,
+        order: sql`q.created_at, q.id`,
+        limit: 1,
+      })
+      const { rows } = await sql<Due>`${next}`.execute(tx)
       const notice = rows[0]
       if (!notice) return false
       taken = notice.id
@@ -59,14 +63,8 @@ export async function fanOutNotice(store: Store): Promise<boolean> {
 
 /** Removes the notices that were worked on long ago, with their deliveries and runs of playbooks. Called hourly. */
 export async function purgeNotices(store: Store, signal: AbortSignal): Promise<void> {
-  for (let piece = 0; piece < PIECES && !signal.aborted; piece++) {
-    const { rows } = await write(store, (tx) =>
-      sql`delete from notices where id in (
-        select id from notices where done_at < now() - ${KEPT_DAYS} * interval '1 day'
-        order by done_at limit ${PIECE} for update skip locked) returning id`.execute(tx),
-    )
-    if (rows.length < PIECE) return
-  }
+  const which = sql`q.done_at < now() - ${KEPT_DAYS} * interval '1 day'`
+  await purge(store, 'notices', { which, order: sql`q.done_at`, piece: PIECE, pieces: PIECES, signal })
 }
 
 /** What the team's config says: an entry that leads nowhere is in the log as well. */

@@ -2,12 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFold } from '../locks.ts'
 import type { Store } from '../scope.ts'
 import { NO_WORKFLOW } from '../usage/calls.ts'
 import { countEnded } from './executionhours.ts'
-
-/** The first key of the advisory locks of folding; migration 0077 has it too. */
-const LOCK = 7_226_077
 
 /** How long an hour is over before it is folded: migration 0077 relies on it. */
 const REST_MINUTES = 15
@@ -50,7 +48,7 @@ async function findTeam({ db }: Store, after = NO_WORKFLOW): Promise<string | un
 }
 
 async function foldSome(tx: Tx, teamId: string): Promise<number> {
-  await sql`select pg_advisory_xact_lock(${LOCK}, hashtext(${teamId}))`.execute(tx)
+  await lockFold(tx, 'executions', teamId)
   const { rows: hours } = await sql<{ hour: Date }>`
     with recursive hours as (
       select (select date_trunc('hour', min(e.completed_at), 'UTC') from executions e where e.team_id = ${teamId}

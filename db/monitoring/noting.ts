@@ -21,7 +21,7 @@ export type WindowFinding = {
 }
 
 /** What was found of a metric of a workflow, or with null of the team. */
-export type WindowVerdict = {
+type WindowVerdict = {
   metric: string
   workflowId: string | null
   state: WatchState['state']

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import { later, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** An hour of a team that this process evaluates: `claim` is the number by which it does. */
@@ -37,9 +38,11 @@ export async function arrangeWatches(store: Store, now?: Date): Promise<void> {
   )
   await write(store, (tx) =>
     sql`with ended as (
-        select w.team_id from alert_watches w where not exists (
-          select from monitoring_configs c where c.team_id = w.team_id and ${IS_WATCHED})
-        limit ${AT_ONCE} for update skip locked
+        ${selectFree('alert_watches', {
+          columns: sql`q.team_id`,
+          which: sql`not exists (select from monitoring_configs c where c.team_id = q.team_id and ${IS_WATCHED})`,
+          limit: AT_ONCE,
+        })}
       ), forgotten as (delete from alert_states where team_id in (select team_id from ended))
       delete from alert_watches where team_id in (select team_id from ended)`.execute(tx),
   )
@@ -58,16 +61,20 @@ export async function claimWindow(
   const oldest = sql`(${lastDue(now)} - ${MOST_WINDOWS - 1} * interval '1 hour')`
   const { rows } = await write(store, (tx) =>
     sql<{ teamId: string; from: Date; attempts: number }>`
-      update alert_watches w set claim = ${claim}, claimed_until = now() + ${leaseMs} * interval '1 millisecond',
+      update alert_watches w set claim = ${claim}, claimed_until = ${later(leaseMs)},
         attempts = case when w.next_from < ${oldest} then 1 else w.attempts + 1 end,
         skipped_from = case when w.next_from < ${oldest} then w.next_from else w.skipped_from end,
         skipped_to = case when w.next_from < ${oldest} then ${oldest} else w.skipped_to end,
         next_from = greatest(w.next_from, ${oldest})
       where w.team_id = (
-        select d.team_id from alert_watches d join monitoring_configs c on c.team_id = d.team_id
-        where ${IS_WATCHED} and d.next_from <= ${lastDue(now)} and d.due_at <= now()
-          and (d.claimed_until is null or d.claimed_until < now())
-        order by d.due_at, d.team_id limit 1 for update of d skip locked)
+        ${selectFree('alert_watches', {
+          columns: sql`q.team_id`,
+          join: sql`join monitoring_configs c on c.team_id = q.team_id`,
+          which: sql`${IS_WATCHED} and q.next_from <= ${lastDue(now)} and q.due_at <= now()
+            and (q.claimed_until is null or q.claimed_until < now())`,
+          order: sql`q.due_at, q.team_id`,
+          limit: 1,
+        })})
       returning w.team_id, w.next_from as "from", w.attempts`.execute(tx),
   )
   const row = rows[0]

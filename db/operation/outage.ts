@@ -6,7 +6,7 @@
 export type Judgement = 'away' | 'final' | 'unknown'
 
 /** The code of an error that was thrown on the client, while a statement was built or its rows were read. */
-export const NOT_BUILT = 'STATEMENT_NOT_BUILT'
+const NOT_BUILT = 'STATEMENT_NOT_BUILT'
 
 /** PostgreSQL's read_only_sql_transaction: it is a standby, maybe after a failover, or was set so. */
 export const READ_ONLY = '25006'

@@ -3,13 +3,15 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFor } from '../locks.ts'
+import { claim, postpone, type Queue, selectFree, settle } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /**
  * What a mail is for. CONFIRM: to prove its address with a link. CHANGED: to tell an address it is replaced. KNOWN: to tell
  * the owner of an account that it was wanted for another one. QUESTION: whether a team's mails may come.
  */
-export type MailKind = 'CONFIRM' | 'CHANGED' | 'KNOWN' | 'QUESTION'
+type MailKind = 'CONFIRM' | 'CHANGED' | 'KNOWN' | 'QUESTION'
 
 /**
  * A mail that is to be sent. Its text is made when it is sent: the link in it must not stand in the database. It is of an
@@ -73,45 +75,43 @@ export async function queueConfirmation(
 
 /** Of two who want mail for one address, or an account with it, the second sees what the first did. */
 export async function lockAddress(tx: Tx, email: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), ${CONFIRMATIONS}))`.execute(tx)
+  await lockFor(tx, 'addresses', sql`lower(${email})`)
 }
 
-/** The first key of the advisory locks of addresses. */
-const CONFIRMATIONS = 7_226_021
+/** The processes of the release before look at `due_at` only, which says of the HIDDEN kinds that they are never due. */
+const MAILS: Queue = {
+  table: 'mails',
+  id: 'id',
+  open: sql`q.settled_at is null`,
+  due: 'due_at',
+  tries: 'attempts',
+  setDue: (time) => sql`due_at = case when own_due_at is null then ${time} else due_at end,
+    own_due_at = case when own_due_at is null then null else ${time} end`,
+}
 
 /**
  * Claims up to `limit` due mails for `leaseMs`. If the process dies, they are due again when the lease ends:
  * a mail is sent at least once.
  */
 export async function claimMails(store: Store, limit: number, leaseMs: number): Promise<DueMail[]> {
-  const { rows } = await write(store, (tx) =>
-    sql<DueMail>`
-    update mails set attempts = attempts + 1,
-      due_at = case when own_due_at is null then ${after(leaseMs)} else due_at end,
-      own_due_at = case when own_due_at is null then null else ${after(leaseMs)} end
-    where id in (
-      select id from mails where settled_at is null and (due_at <= now() or own_due_at <= now())
-      order by coalesce(own_due_at, due_at), id limit ${limit} for update skip locked)
-    returning id, kind, user_id, team_id, email, attempts,
-      created_at < now() - ${MAIL_HOURS} * interval '1 hour' as old`.execute(tx),
-  )
-  return rows
+  const chosen = selectFree('mails', {
+    which: sql`q.settled_at is null and (q.due_at <= now() or q.own_due_at <= now())`,
+    order: sql`coalesce(q.own_due_at, q.due_at), q.id`,
+    limit,
+  })
+  const returning = sql`id, kind, user_id, team_id, email, attempts,
+    created_at < now() - ${MAIL_HOURS} * interval '1 hour' as old`
+  return write(store, (tx) => claim<DueMail>(tx, MAILS, { chosen, leaseMs, returning }))
 }
 
 /** Notes that a mail was sent, or, with the `error`, that it is given up. */
 export async function settleMail(store: Store, id: string, error: string | null = null): Promise<void> {
-  await write(store, (tx) =>
-    sql`update mails set settled_at = now(), last_error = ${error} where id = ${id}`.execute(tx),
-  )
+  await write(store, (tx) => settle(tx, MAILS, { id }, sql`settled_at = now(), last_error = ${error}`))
 }
 
 /** Makes a mail that failed due again after `delayMs`. */
 export async function postponeMail(store: Store, id: string, delayMs: number, error: string): Promise<void> {
-  await write(store, (tx) =>
-    sql`update mails set due_at = case when own_due_at is null then ${after(delayMs)} else due_at end,
-      own_due_at = case when own_due_at is null then null else ${after(delayMs)} end, last_error = ${error}
-    where id = ${id}`.execute(tx),
-  )
+  await write(store, (tx) => postpone(tx, MAILS, { id }, delayMs, sql`last_error = ${error}`))
 }
 
 /**
@@ -149,8 +149,4 @@ export async function purgeMails(store: Store): Promise<void> {
       and not exists (select from email_tokens t where t.user_id = u.id)`.execute(tx)
     await sql`delete from mails where created_at < now() - ${MAIL_HOURS + 2} * interval '1 hour'`.execute(tx)
   })
-}
-
-function after(ms: number) {
-  return sql<Date>`(now() + ${ms} * interval '1 millisecond')`
 }

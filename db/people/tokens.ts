@@ -17,6 +17,7 @@ import {
   THIS_MINUTE,
 } from '../operation/limits.ts'
 import { isReadOnly } from '../operation/outage.ts'
+import { selectFree } from '../queue.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -267,9 +268,9 @@ export async function findEndedToken(store: Store, token: string): Promise<Ended
 async function noteUse(store: Store, id: string): Promise<void> {
   await write(store, (tx) =>
     sql`update sdk_tokens set last_used_at = now() where id in (
-      select id from sdk_tokens
-      where id = ${id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
-      for update skip locked)`.execute(tx),
+      ${selectFree('sdk_tokens', {
+        which: sql`q.id = ${id} and (q.last_used_at is null or q.last_used_at <= now() - interval '1 minute')`,
+      })})`.execute(tx),
   )
 }
 

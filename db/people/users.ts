@@ -4,6 +4,7 @@ import { INSTANCE_CHAIN } from '../audit/signing.ts'
 import { change, changeAccount, record } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { lockFirstAdmin } from '../locks.ts'
 import { demandInstance, type Scope, type Store, serviceScope } from '../scope.ts'
 import { checkPassword, hashPassword, queueHashing } from './passwords.ts'
 import { findPasswordFault } from './strength.ts'
@@ -39,9 +40,6 @@ export async function hashNewPassword(input: NewUser): Promise<string> {
   return queueHashing(() => hashPassword(input.password))
 }
 
-/** The key of the advisory lock under which the first admin is created. */
-const FIRST_ADMIN = 7_226_002
-
 /**
  * Creates the instance's admin and a first team with them as its ADMIN; resolves to null if there are users
  * already. Any number of processes may call this at once: only one creates them. Throws INVALID for a weak
@@ -69,8 +67,7 @@ export async function createFirstAdmin(
   }
   try {
     return await change(scope, 'TEAM_CREATED', teamId, async (tx) => {
-      // If two processes start for the first time at once, the second waits here for the commit of the first.
-      await sql`select pg_advisory_xact_lock(${FIRST_ADMIN})`.execute(tx)
+      await lockFirstAdmin(tx)
       if (await hasUsers(tx)) throw new Fault('CONFLICT', 'There are users already')
       return work(tx)
     })

@@ -22,7 +22,7 @@ export type Progress = {
   settled: string[]
 }
 
-export type OpenRecord = {
+type OpenRecord = {
   nodeId: string
   iteration: string
   step: number | null

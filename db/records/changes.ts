@@ -13,9 +13,9 @@ import { showHandles } from './records.ts'
 export type Cursor = { from: string | null; to?: string; after?: ChangePosition; ended?: true }
 
 /** A node record's position in the order in which changes are read. */
-export type ChangePosition = { startedAt: string; id: string }
+type ChangePosition = { startedAt: string; id: string }
 
-export type NodeChange = {
+type NodeChange = {
   id: string
   nodeId: string
   /** As in the record: null outside of loops. */
@@ -38,7 +38,7 @@ export type NodeChange = {
   itemCount: number | null
 }
 
-export type ExecutionChange = {
+type ExecutionChange = {
   id: string
   status: string
   startedAt: string | null
@@ -62,7 +62,7 @@ export type Changes = {
   ended: boolean
 }
 
-export const FROM_THE_BEGINNING: Cursor = { from: null }
+const FROM_THE_BEGINNING: Cursor = { from: null }
 
 const PAGE = 500
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import { selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
@@ -24,13 +25,15 @@ const AGAIN_SECONDS = 10
 
 /** Claims up to `limit` running executions whose check is due. Nobody else checks them for 20 seconds. */
 export async function claimUnchecked(store: Store, limit: number): Promise<Unchecked[]> {
+  const due = selectFree('executions', {
+    which: sql`q.status in ('PENDING', 'RUNNING') and q.status = 'RUNNING'
+      and q.checked_at < now() - ${CHECK_SECONDS} * interval '1 second'`,
+    order: sql`q.checked_at`,
+    limit,
+  })
   const taken = await write(store, (tx) =>
     sql<Unchecked>`
-    update executions set checked_at = now() where id in (
-      select id from executions
-      where status in ('PENDING', 'RUNNING') and status = 'RUNNING'
-        and checked_at < now() - ${CHECK_SECONDS} * interval '1 second'
-      order by checked_at limit ${limit} for update skip locked)
+    update executions set checked_at = now() where id = any(array(${due}))
     returning id, team_id, run_id, last_event_id, created_at, cancel_requested_at is not null as is_cancelled,
       extract(epoch from now() - started_at)::float8 * 1000 - timeout_ms as overdue_ms`.execute(tx),
   )

@@ -1,3 +1,4 @@
+import { escapeMarkup } from '../../workflows/texts.ts'
 import { joinOverlaps } from '../detection/overlaps.ts'
 import { findCards } from '../detection/pii/cards.ts'
 import type { PersonalKind } from '../detection/pii/kinds.ts'
@@ -56,17 +57,6 @@ export function compileSecrets(secrets: Iterable<string>): (text: string) => str
   }
 }
 
-function escapeHtml(text: string, single: string, double: string): string {
-  const entities: Record<string, string> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    "'": single,
-    '"': double,
-  }
-  return text.replace(/[&<>'"]/g, (c) => entities[c] ?? c)
-}
-
 function encode(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const url = encodeURIComponent(secret.toWellFormed())
@@ -78,7 +68,8 @@ function encode(secret: string): string[] {
   // As PHP and Python write JSON, and as templates write HTML.
   const ascii = json.replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
   forms.push(json.replaceAll('/', '\\/'), ascii, ascii.replaceAll('/', '\\/'))
-  forms.push(escapeHtml(secret, '&#39;', '&quot;'), escapeHtml(secret, '&#x27;', '&#34;'))
+  const html = escapeMarkup(secret)
+  forms.push(html, html.replaceAll('&#39;', '&#x27;').replaceAll('&quot;', '&#34;'))
   forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase())
   // Within a longer base64 text a secret begins at one of three offsets. The characters at its edges also
   // hold bits of its neighbours, so only the inner ones are compared.

@@ -5,6 +5,7 @@ import {
   MAYBE_SECRET,
   normalizeKey,
 } from '../../workflows/secrets/secretnames.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
 
@@ -32,7 +33,7 @@ const MAX_CHARS = 4_096
 const MAX_VALUES = 5_000
 const MAX_BODY = 65_536
 
-/** A request as it is sent. The URL has no user or password any more, or is still as somebody has written it. */
+/** A request as it is sent. The URL has no user or password any more, or is still as it was written. */
 type Sent = { url: string; headers: Record<string, string>; body?: string | null | undefined }
 
 /**
@@ -62,7 +63,7 @@ export function listRequestSecrets({ url, headers, body }: Sent): string[] {
     if (isSecretName(name)) add(value)
     else if (IN_REQUESTS.names.has(normalizeKey(name))) add(value, LEAST_SECRET)
   }
-  if (password) for (const form of [password, decode(password)]) add(form)
+  if (password) for (const form of [password, decodeUriPart(password)]) add(form)
   if (body && body.length <= MAX_BODY)
     for (const [name, value] of listNamed(body)) if (isSecretName(name)) add(value)
   return [...secrets]
@@ -89,12 +90,4 @@ function listNamed(body: string): [string, string][] {
     }
   }
   return found
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

@@ -13,7 +13,7 @@ export type Refusal = AuditEntry & { act: RefusalAct; scope: Scope; teamId?: str
 
 /** How many refusals get an audit entry each in a minute: of a caller in a chain, and of all callers in a chain. */
 export type RefusalLimits = { ofCaller: number; ofChain: number }
-export const REFUSAL_LIMITS: RefusalLimits = { ofCaller: 10, ofChain: 600 }
+const REFUSAL_LIMITS: RefusalLimits = { ofCaller: 10, ofChain: 600 }
 
 /** Refusals are entered by so few transactions at once that a flood of them leaves connections for others. */
 const AT_ONCE = 2

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { v4 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import { json } from '../connection.ts'
+import { claim, postpone, type Queue, renew, selectFree, settle } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import type { ReportFiles, ReportFormat, ReportType } from './reports.ts'
 
@@ -25,55 +25,53 @@ export type ClaimedReport = {
  * that one team's many do not keep the others waiting. A team's are made one after the other. Undefined if there is none.
  */
 export async function claimReport(store: Store, leaseMs: number): Promise<ClaimedReport | undefined> {
-  const claim = uuid()
-  const { rows } = await write(store, (tx) =>
-    sql<ClaimedReport>`
-      update audit_reports set status = 'RUNNING', claim = ${claim}, attempts = attempts + 1,
-        started_at = clock_timestamp(), due_at = now() + ${leaseMs} * interval '1 millisecond'
-      where id = (
-        select id from audit_reports r
-        where status in ('PENDING', 'RUNNING') and due_at <= now() and not exists (
-          select from audit_reports o
-          where o.team_id = r.team_id and o.id <> r.id and o.status = 'RUNNING' and o.due_at > now())
-        order by (select max(started_at) from audit_reports o where o.team_id = r.team_id) nulls first, created_at, id
-        limit 1 for update skip locked)
-      returning id, team_id, name, type, from_at, to_at, created_at, created_by, created_by_name, attempts, claim`.execute(
-      tx,
-    ),
+  const chosen = selectFree('audit_reports', {
+    which: sql`q.status in ('PENDING', 'RUNNING') and q.due_at <= now() and not exists (
+      select from audit_reports o
+      where o.team_id = q.team_id and o.id <> q.id and o.status = 'RUNNING' and o.due_at > now())`,
+    order: sql`(select max(started_at) from audit_reports o where o.team_id = q.team_id) nulls first,
+      q.created_at, q.id`,
+    limit: 1,
+  })
+  const set = sql`status = 'RUNNING', started_at = clock_timestamp()`
+  const returning = sql`id, team_id, name, type, from_at, to_at, created_at, created_by, created_by_name, attempts, claim`
+  const rows = await write(store, (tx) =>
+    claim<ClaimedReport>(tx, REPORTS, { chosen, leaseMs, set, returning }),
   )
   return rows[0]
+}
+
+/** Those that are being made: to settle, renew and postpone them. */
+const REPORTS: Queue = {
+  table: 'audit_reports',
+  id: 'id',
+  open: sql`q.status = 'RUNNING'`,
+  due: 'due_at',
+  token: 'claim',
+  tries: 'attempts',
 }
 
 type Claimed = Pick<ClaimedReport, 'id' | 'claim'>
 
 /** Whether the claim still holds, and goes on for `leaseMs`. */
-export async function renewClaim(store: Store, { id, claim }: Claimed, leaseMs: number): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update audit_reports set due_at = now() + ${leaseMs} * interval '1 millisecond'
-      where id = ${id} and claim = ${claim} and status = 'RUNNING' returning id`.execute(tx),
-  )
-  return rows.length > 0
+export async function renewClaim(store: Store, report: Claimed, leaseMs: number): Promise<boolean> {
+  return write(store, (tx) => renew(tx, REPORTS, report, leaseMs))
 }
 
 /** Lets another process begin after `delayMs`. With `free` this attempt does not count. */
 export async function releaseClaim(
   store: Store,
-  { id, claim }: Claimed,
+  report: Claimed,
   { delayMs = 0, free = false }: { delayMs?: number; free?: boolean } = {},
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update audit_reports set status = 'PENDING', claim = null, attempts = attempts - ${free ? 1 : 0},
-        due_at = now() + ${delayMs} * interval '1 millisecond'
-      where id = ${id} and claim = ${claim} and status = 'RUNNING'`.execute(tx),
-  )
+  const set = sql`status = 'PENDING', attempts = attempts - ${free ? 1 : 0}`
+  await write(store, (tx) => postpone(tx, REPORTS, report, delayMs, set))
 }
 
 /** Notes that a report cannot be made; `error` is for those who asked for it. */
-export async function failReport(store: Store, { id, claim }: Claimed, error: string): Promise<void> {
-  await write(store, (tx) =>
-    sql`update audit_reports set status = 'FAILED', claim = null, error = ${error}, finished_at = clock_timestamp()
-      where id = ${id} and claim = ${claim} and status = 'RUNNING'`.execute(tx),
-  )
+export async function failReport(store: Store, report: Claimed, error: string): Promise<void> {
+  const set = sql`status = 'FAILED', error = ${error}, finished_at = clock_timestamp()`
+  await write(store, (tx) => settle(tx, REPORTS, report, set))
 }
 
 /** A file as it was made, in pieces. */
@@ -83,19 +81,17 @@ export type MadeFile = { format: ReportFormat; parts: Uint8Array[]; bytes: numbe
  * Keeps the files, and makes the report COMPLETED, in one transaction: of two that have made it, only the one that has
  * the claim does. Resolves to whether this was it.
  */
-export async function keepReport(store: Store, { id, claim }: Claimed, made: MadeFile[]): Promise<boolean> {
+export async function keepReport(store: Store, report: Claimed, made: MadeFile[]): Promise<boolean> {
   const files = Object.fromEntries(
     made.map(({ format, bytes, sha256 }) => [format, { bytes, sha256 }]),
   ) as ReportFiles
   return record(store, async (tx) => {
-    const { rows } = await sql`
-      update audit_reports set status = 'COMPLETED', claim = null, files = ${json(files)}, finished_at = clock_timestamp()
-      where id = ${id} and claim = ${claim} and status = 'RUNNING' returning id`.execute(tx)
-    if (rows.length === 0) return false
+    const set = sql`status = 'COMPLETED', files = ${json(files)}, finished_at = clock_timestamp()`
+    if (!(await settle(tx, REPORTS, report, set))) return false
     for (const { format, parts } of made)
       for (const [part, bytes] of parts.entries())
         await sql`insert into audit_report_parts (report_id, format, part, bytes)
-          values (${id}, ${format}, ${part}, ${bytes})`.execute(tx)
+          values (${report.id}, ${format}, ${part}, ${bytes})`.execute(tx)
     return true
   })
 }

@@ -14,9 +14,9 @@ import type { ReportPeriod, ReportSection } from './sections.ts'
 import { tellSecurity } from './security.ts'
 
 /** What proves a report: all times are ISO 8601. */
-export type ReportProof = {
+type ReportProof = {
   valid: boolean
-  /** What was found first; null if the chain verifies. */
+  /** The first problem; null if the chain verifies. */
   problem: { kind: string; seq: number | null; message: string } | null
   verifiedAt: string
   entriesVerified: number
@@ -69,8 +69,7 @@ export async function gatherReport(
   const seen = await readSnapshot(reader).execute((db) => readSections(db, asked, signal))
   const { last, sections, span, count, teamName, madeAt } = seen
   signal.throwIfAborted()
-  const verified = verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
-  const found = await Promise.race([verified, rejectWhen(signal)])
+  const found = await verify({ ...store, db: reader }, teamId, last ?? undefined, signal)
   const { problem, intactFrom, erased, purgedBreaks, breaks, entries: entriesVerified, findings } = found
   const { id, name, type, createdAt, createdBy, createdByName } = asked
   return {
@@ -94,20 +93,12 @@ export async function gatherReport(
   }
 }
 
-/** Rejects as soon as `signal` is aborted, whatever else does not end then. */
-function rejectWhen(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
-}
-
 async function readSections(db: Db, asked: ClaimedReport, signal: AbortSignal) {
   const { teamId, fromAt: from, toAt: to, type } = asked
   // One processor at most for one report, and no compiling of queries that are asked once.
   await sql`set local max_parallel_workers_per_gather = 0`.execute(db)
   await sql`set local jit = off`.execute(db)
-  // What is counted and sorted of a hundred thousand entries stays in memory: there is one report at a time.
+  // Counting and sorting a hundred thousand entries stays in memory: there is one report at a time.
   await sql`set local work_mem = '32MB'`.execute(db)
   const span = await findSpan(db, teamId, { from, to })
   const accounts = await findSpan(db, INSTANCE_CHAIN, { from, to })

@@ -4,6 +4,7 @@ import { findPolicy } from '../audit/retention/policy.ts'
 import { change } from '../change.ts'
 import type { Db } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
+import { lockFor } from '../locks.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
@@ -12,7 +13,7 @@ export type ReportType = (typeof REPORT_TYPES)[number]
 
 /** PENDING until a worker begins with it, RUNNING until it has made it; then it is what it is. */
 export const REPORT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const
-export type ReportStatus = (typeof REPORT_STATUSES)[number]
+type ReportStatus = (typeof REPORT_STATUSES)[number]
 
 export const REPORT_FORMATS = ['html', 'json'] as const
 export type ReportFormat = (typeof REPORT_FORMATS)[number]
@@ -58,7 +59,7 @@ export async function createReport(
   const id = uuid()
   return change(scope, 'AUDIT_REPORT_CREATED', teamId, async (tx) => {
     // Of two requests at once, the second counts the report of the first.
-    await sql`select pg_advisory_xact_lock(hashtextextended('audit reports ' || ${teamId}, 0))`.execute(tx)
+    await lockFor(tx, 'auditReports', teamId)
     await demandRoomFor(tx, teamId)
     const { reportRetentionDays } = await findPolicy(tx, teamId)
     await tx

@@ -5,7 +5,7 @@ import type { Db } from '../connection.ts'
 /** What stands in a cell of a report: times are ISO 8601 in UTC. */
 export type ReportCell = string | number | boolean | null
 
-export type ReportColumn = { key: string; title: string }
+type ReportColumn = { key: string; title: string }
 
 /** A table of a report. `total` counts the rows that there are, of which `rows` may be only the first. */
 export type ReportSection = {

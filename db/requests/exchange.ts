@@ -5,7 +5,7 @@ import { IN_REQUESTS, listRequestSecrets } from '../redaction/requests.ts'
 import { type Keys, seal, unseal } from '../seal.ts'
 
 /** The most bytes of a body that are kept. */
-export const MAX_KEPT_BYTES = 32 * 1024
+const MAX_KEPT_BYTES = 32 * 1024
 
 /**
  * How much more than is kept is read, redacted and thrown away: so a secret that the end of the text cuts in two is

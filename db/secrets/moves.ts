@@ -13,6 +13,7 @@ import { openTeamCredential } from '../credentials/open.ts'
 import type { CredentialData } from '../credentials/seal.ts'
 import type { CredentialType } from '../credentials/types.ts'
 import { Fault } from '../fault.ts'
+import { holdTeam } from '../owned.ts'
 import type { Store } from '../scope.ts'
 import { planPass } from './passes.ts'
 
@@ -73,7 +74,7 @@ export async function moveSecrets(
       return shared.id
     }
     // Others who add credentials wait from here on.
-    if (!dryRun) await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
+    if (!dryRun) await holdTeam(tx, teamId)
     const wanted = [name, node.name].map((part) => part.slice(0, MAX_PART).trim().toWellFormed()).join(': ')
     const free = await findFreeName(
       tx,

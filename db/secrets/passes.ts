@@ -2,6 +2,7 @@ import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { replaceSecret } from '../../workflows/graph/secrets.ts'
 import { cutFromUrl, type Literal, readHost } from '../../workflows/secrets/literals.ts'
+import { decodeUriPart } from '../../workflows/texts.ts'
 import { readCredentialData } from '../credentials/data.ts'
 import type { CredentialData } from '../credentials/seal.ts'
 import type { CredentialType } from '../credentials/types.ts'
@@ -46,7 +47,10 @@ function isRepeated(config: Record<string, unknown>, { place, name }: Literal): 
 function choosePass({ place, name, value }: Literal): { type: CredentialType; data: CredentialData } {
   if (place === 'user') {
     const [username = '', ...password] = value.split(':')
-    return { type: 'HTTP_BASIC', data: { username: decode(username), password: decode(password.join(':')) } }
+    return {
+      type: 'HTTP_BASIC',
+      data: { username: decodeUriPart(username), password: decodeUriPart(password.join(':')) },
+    }
   }
   if (place !== 'header') return { type: 'HTTP_QUERY', data: { name, value } }
   const isAuthorization = name.toLowerCase() === 'authorization'
@@ -62,13 +66,4 @@ function choosePass({ place, name, value }: Literal): { type: CredentialType; da
 
 function encodePair({ username, password }: { username: string; password: string }): string {
   return Buffer.from(`${username}:${password}`).toString('base64')
-}
-
-// As the HTTP client reads them.
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

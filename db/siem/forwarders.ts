@@ -4,12 +4,13 @@ import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { demandCredential } from '../credentials/references.ts'
-import { Fault, invalid, missing } from '../fault.ts'
+import { invalid } from '../fault.ts'
+import { demandRoom, findOwned } from '../owned.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { bidFarewell } from './farewell.ts'
 
 export const FORWARDER_TYPES = ['SYSLOG', 'HTTPS'] as const
-export type ForwarderType = (typeof FORWARDER_TYPES)[number]
+type ForwarderType = (typeof FORWARDER_TYPES)[number]
 
 /** Where entries are sent. SYSLOG has a `host` and a `port`, HTTPS has a `url`; what is of the other type is null. */
 export type ForwarderTarget = {
@@ -56,9 +57,6 @@ export type ForwarderInput = ForwarderTarget & {
 /** How many forwarders a team may have. */
 export const MAX_FORWARDERS = 5
 
-/** The first key of the advisory locks of teams that get another one. */
-const FORWARDERS = 7_226_066
-
 /** The forwarders of a team, the oldest first (ADMIN). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
 export async function listForwarders(scope: Scope, teamId: string): Promise<Forwarder[]> {
   await demandTeam(scope, teamId, 'ADMIN')
@@ -81,16 +79,7 @@ export async function createForwarder(
   input: ForwarderInput,
 ): Promise<Forwarder> {
   return change(scope, 'AUDIT_FORWARDER_CREATED', teamId, async (tx) => {
-    // Two that are added at once are counted one after the other.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${FORWARDERS}))`.execute(tx)
-    const { known } = await tx
-      .selectFrom('auditForwarders')
-      .select(sql<number>`count(*)`.as('known'))
-      .where('teamId', '=', teamId)
-      .where('endsAt', 'is', null)
-      .executeTakeFirstOrThrow()
-    if (known >= MAX_FORWARDERS)
-      throw new Fault('CONFLICT', `A team can have ${MAX_FORWARDERS} forwarders: delete one of them`)
+    await demandRoom(tx, 'audit_forwarders', teamId, MAX_FORWARDERS, sql`ends_at is null`)
     const { name, enabled = true, after, ...target } = input
     const head = await readHead(tx, teamId)
     demandPlace(after, head)
@@ -174,11 +163,8 @@ function select(db: Db, teamId: string) {
     .select(sql<Date | null>`case when f.enabled and f.failures > 0 then f.due_at end`.as('nextTryAt'))
 }
 
-async function find(db: Db, teamId: string, id: string): Promise<Forwarder> {
-  const found = await select(db, teamId).where('f.id', '=', id).executeTakeFirst()
-  if (!found) throw missing('audit forwarder')
-  return found
-}
+const find = (db: Db, teamId: string, id: string): Promise<Forwarder> =>
+  findOwned(select(db, teamId).where('f.id', '=', id), 'audit forwarder')
 
 /** Whether the entries go to somebody else from now on. */
 function isElsewhere(before: ForwarderTarget, after: ForwarderTarget): boolean {

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { type AuditEntryView, readViews } from '../audit/list.ts'
 import { write } from '../change.ts'
+import { claim, postpone, type Queue, renew, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import type { KeptCredential } from './farewell.ts'
@@ -37,19 +37,30 @@ export async function claimForwarder(
   busy: string[],
   { failing = true }: { failing?: boolean } = {},
 ): Promise<ClaimedForwarder | undefined> {
-  const lease = randomUUID()
-  const { rows } = await write(store, (tx) =>
-    sql<ClaimedForwarder>`
-    update audit_forwarders set lease = ${lease}, lease_until = ${after(leaseMs)} where id = (
-      select f.id from audit_forwarders f join audit_heads h on h.team_id = f.team_id
-      where f.enabled and f.due_at <= now() and (f.lease_until is null or f.lease_until < now())
-        and least(h.seq, coalesce(f.last_seq, h.seq)) > f.sent_seq and (f.ends_at is null or f.ends_at > now())
-        and f.team_id <> all(${busy}::uuid[]) and (${failing} or f.failures = 0)
-      order by f.failures > 0, f.due_at, f.id limit 1 for update of f skip locked)
-    returning id, team_id, name, type, host, port, ca_certificate, url, credential_id, lease, sent_seq,
-      failures, last_seq, kept_credential`.execute(tx),
+  const chosen = selectFree('audit_forwarders', {
+    join: sql`join audit_heads h on h.team_id = q.team_id`,
+    which: sql`q.enabled and q.due_at <= now() and (q.lease_until is null or q.lease_until < now())
+      and least(h.seq, coalesce(q.last_seq, h.seq)) > q.sent_seq and (q.ends_at is null or q.ends_at > now())
+      and q.team_id <> all(${busy}::uuid[]) and (${failing} or q.failures = 0)`,
+    order: sql`q.failures > 0, q.due_at, q.id`,
+    limit: 1,
+  })
+  const returning = sql`id, team_id, name, type, host, port, ca_certificate, url, credential_id, lease, sent_seq,
+    failures, last_seq, kept_credential`
+  const rows = await write(store, (tx) =>
+    claim<ClaimedForwarder>(tx, FORWARDERS, { chosen, leaseMs, returning }),
   )
   return rows[0]
+}
+
+/** A forwarder is never settled. It counts failures instead of claims. */
+const FORWARDERS: Queue = {
+  table: 'audit_forwarders',
+  id: 'id',
+  open: sql`true`,
+  due: 'due_at',
+  until: 'lease_until',
+  token: 'lease',
 }
 
 /** Reads what a forwarder has to send next: at most `most` entries. */
@@ -76,38 +87,26 @@ export async function readBatch(
  */
 export async function noteDelivered(
   store: Store,
-  { id, lease, sentSeq }: ClaimedForwarder,
+  held: ClaimedForwarder,
   { seq, missed, leaseMs }: { seq: number; missed: number; leaseMs: number },
 ): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update audit_forwarders set sent_seq = ${seq}, missed = missed + ${missed}, last_sent_at = now(),
-      last_error = null, last_error_at = null, failures = 0, lease_until = ${after(leaseMs)}
-    where id = ${id} and lease = ${lease} and sent_seq = ${sentSeq} returning id`.execute(tx),
-  )
-  return rows.length > 0
+  const set = sql`sent_seq = ${seq}, missed = missed + ${missed}, last_sent_at = now(), last_error = null,
+    last_error_at = null, failures = 0`
+  const where = sql`q.sent_seq = ${held.sentSeq}`
+  return write(store, (tx) => renew(tx, FORWARDERS, held, leaseMs, { set, where }))
 }
 
 /** Gives a forwarder back, which is due again at once. */
-export async function releaseForwarder(store: Store, { id, lease }: ClaimedForwarder): Promise<void> {
-  await write(store, (tx) =>
-    sql`update audit_forwarders set lease = null, lease_until = null, due_at = now()
-    where id = ${id} and lease = ${lease}`.execute(tx),
-  )
+export async function releaseForwarder(store: Store, held: ClaimedForwarder): Promise<void> {
+  await write(store, (tx) => postpone(tx, FORWARDERS, held, 0))
 }
 
 /** Gives a forwarder back that has failed: it is due again after `delayMs`. */
 export async function postponeForwarder(
   store: Store,
-  { id, lease }: ClaimedForwarder,
+  held: ClaimedForwarder,
   { error, delayMs }: { error: string; delayMs: number },
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update audit_forwarders set failures = failures + 1, last_error = ${cleanText(error, MAX_ERROR)},
-      last_error_at = now(), due_at = ${after(delayMs)}, lease = null, lease_until = null
-    where id = ${id} and lease = ${lease}`.execute(tx),
-  )
-}
-
-function after(ms: number) {
-  return sql`now() + ${ms} * interval '1 millisecond'`
+  const set = sql`failures = failures + 1, last_error = ${cleanText(error, MAX_ERROR)}, last_error_at = now()`
+  await write(store, (tx) => postpone(tx, FORWARDERS, held, delayMs, set))
 }

@@ -4,7 +4,7 @@ import { findErrorTrigger } from '../../workflows/graph/graph.ts'
 import { copyFiles } from '../files/files.ts'
 import type { Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
-import { addExecution, type StartedExecution } from './start.ts'
+import { addExecution, type StartedExecution } from './add.ts'
 import { readStartable } from './startable.ts'
 
 /** `reason` says why the setting could not be followed; null if the workflow has no error workflow. */
@@ -40,6 +40,7 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .executeTakeFirst()
   const failedNode = await findFailedNode(store, executionId, run.errorMessage)
   const started = await addExecution(store, workflow, {
+    origin: 'FAILURE',
     id: errorRunId(executionId),
     node,
     trigger: 'ERROR',

@@ -13,11 +13,12 @@ import { findFileIds } from '../files/named.ts'
 import { copyOutputs } from '../records/outputs.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
+import { addExecution, type StartedExecution } from './add.ts'
 import { envelopesOf, readStopped } from './agents.ts'
+import type { AnyStart, TraceContext } from './origins.ts'
 import { findPinProblem, PINNED } from './pins.ts'
 import { findReusable } from './reuse.ts'
 import { checkSingleNode } from './single.ts'
-import { addExecution, type StartedExecution, type StartInput, type TraceContext } from './start.ts'
 import { readStartable, type StartableWorkflow } from './startable.ts'
 
 /** Which version of the graph to execute: the one of the earlier execution, or the workflow's newest. */
@@ -38,7 +39,7 @@ export type RecoverOptions = {
   /** It is one of many, whose audit entry is there already. */
   many?: boolean
 } & TraceContext &
-  Pick<StartInput, 'swept'>
+  Pick<AnyStart, 'swept'>
 
 /** Why an execution is not repeated: its reply belongs to a message that is there already. */
 export const IN_CHAT = 'The execution replies in a chat: post the message again instead'
@@ -74,6 +75,7 @@ export async function recoverExecution(
   )
   const started = await addExecution(store, workflow, {
     ...more,
+    origin: 'RECOVERY',
     id: newId,
     node: { id: run.triggerNodeId },
     trigger: run.trigger as Trigger,

@@ -8,7 +8,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 import { readSettings } from '../workflows/settings.ts'
 import { readVersion } from '../workflows/versions.ts'
-import { addExecution } from './start.ts'
+import { addExecution } from './add.ts'
 import { readStartable } from './startable.ts'
 
 /** The schedules that a workflow should have, and those that Temporal was sent. */
@@ -164,7 +164,8 @@ export async function startFiring(
   if (!workflow?.active || !node || !isSchedule(node)) return null
   const id = nameFiring(workflowId, firing.nodeId, firing.scheduledAt)
   const by = { kind: 'SYSTEM' as const, id: null, name: 'schedule' }
-  const started = await addExecution(store, workflow, { id, node, trigger: 'SCHEDULE', data, by })
+  const start = { id, node, trigger: 'SCHEDULE' as const, data, by }
+  const started = await addExecution(store, workflow, { origin: 'SCHEDULE', ...start })
   return started.executionId
 }
 

@@ -25,20 +25,9 @@ const TOLERANCE_SECONDS = 300
  * Throws UNAUTHENTICATED unless the header holds the body's signature and the timestamp, if one is required,
  * is at most `toleranceSeconds` away from now. The header may hold several signatures with commas between
  * them, as senders do while they change the secret. Compares in constant time. Returns what names this
- * delivery among all of the webhook: the `id` that its sender gives it, which nobody signs, and the `stamp` that
+ * delivery among all of the webhook: the `id` that its sender gives it, which is not signed, and the `stamp` that
  * the signature and its time are.
  */
-export function checkSignature(
-  signature: Signature,
-  body: Uint8Array,
-  readHeader: (name: string) => string | undefined,
-): Delivery {
-  const signed = beginSignature(signature, readHeader)
-  signed.update(body)
-  return signed.check()
-}
-
-/** The same for a body that comes piece by piece. A timestamp that is missing or too old is refused at once. */
 export function beginSignature(
   signature: Signature,
   readHeader: (name: string) => string | undefined,

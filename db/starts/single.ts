@@ -9,8 +9,9 @@ import { copyTeamFiles } from '../files/files.ts'
 import { findFileIds } from '../files/named.ts'
 import { demand, type Scope } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
+import { addExecution, type StartedExecution } from './add.ts'
+import type { AnyStart, TraceContext } from './origins.ts'
 import { PINNED, wrapOutput } from './pins.ts'
-import { addExecution, type StartedExecution, type StartInput, type TraceContext } from './start.ts'
 import { readStartable } from './startable.ts'
 
 /**
@@ -22,7 +23,7 @@ export type SingleNodeRun = {
   nodes?: Record<string, unknown> | undefined
   item?: unknown
   version?: number | undefined
-} & Pick<StartInput, 'inputWarning' | 'idempotencyKey' | keyof TraceContext>
+} & Pick<AnyStart, 'inputWarning' | 'idempotencyKey' | keyof TraceContext>
 
 /**
  * Accepts an execution of one node, with its body if it is a loop. It needs a BUILDER, because it skips the
@@ -60,6 +61,7 @@ export async function startSingleNode(
     store,
     { ...found, version, graph },
     {
+      origin: 'SINGLE_NODE',
       node: { id: start && Object.hasOwn(nodes, start.id) ? start.id : INPUT_TRIGGER },
       trigger: scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL',
       data: isObject(input) ? input : { value: input },

@@ -8,7 +8,8 @@ import { nodeExecutionId } from '../records/projection.ts'
 import { readExecutionOutput } from '../records/records.ts'
 import type { Store } from '../scope.ts'
 import type { NodeInstance } from '../waits/pauses.ts'
-import { addExecution, type TraceContext } from './start.ts'
+import { addExecution } from './add.ts'
+import type { TraceContext } from './origins.ts'
 import { readStartable } from './startable.ts'
 
 /** How many executions deep sub-workflows may be nested. */
@@ -61,6 +62,7 @@ export async function startChild(
   if (!node) throw new Fault('CONFLICT', `The workflow "${workflow.name}" has no SUB_WORKFLOW_TRIGGER`)
   const files = findFileIds(call.input)
   const started = await addExecution(store, workflow, {
+    origin: 'PARENT',
     id,
     adopt: files.size > 0 ? (tx) => copyFiles(tx, executionId, id, files) : undefined,
     node,

@@ -12,8 +12,9 @@ import { addFiles, type StoredFile } from '../files/store.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
+import { addExecution, type StartedExecution } from './add.ts'
+import type { TraceContext } from './origins.ts'
 import { beginSignature, type Delivery, type Signature } from './signature.ts'
-import { addExecution, type StartedExecution, type TraceContext } from './start.ts'
 import { readStartable, type StartableWorkflow } from './startable.ts'
 
 /** How a caller signs: the secret is in a credential, or as it was saved by a release that had none. */
@@ -164,7 +165,7 @@ export async function startWebhook(
   const adopt =
     files.length > 0 ? (tx: Tx, id: string) => addFiles(tx, id, workflow.teamId, files) : undefined
   const start = { node, trigger: 'WEBHOOK' as const, data, inputWarning, by, adopt, ...trace }
-  return addExecution(store, workflow, { ...own, once, ...start })
+  return addExecution(store, workflow, { origin: 'WEBHOOK', ...own, once, ...start })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */

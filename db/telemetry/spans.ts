@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type Work, workInTurns } from '../../workflows/turns.ts'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { FOLDS } from '../locks.ts'
 import { holdRight } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import { cleanText } from '../text.ts'
@@ -48,9 +49,6 @@ const MOST_NAME = 200
 /** PostgreSQL's largest integer. */
 const LONGEST_MS = 2 ** 31 - 1
 
-/** The first key of the advisory locks of folding: see db/usage/hours.ts. */
-const FOLDING = 7_226_061
-
 /**
  * Stores what spans have told (OPERATOR), each once in 30 days: calls to models as usage, and all of them by the hour. Sums
  * of hours that are folded already grow in the same transaction. Throws NOT_FOUND, FORBIDDEN and UNAUTHENTICATED.
@@ -62,7 +60,7 @@ export async function storeTelemetry(scope: Scope, teamId: string, spans: Teleme
   await record(scope.store, async (tx) => {
     await holdRight(tx, { scope, least: 'OPERATOR' }, teamId)
     // Whoever folds an hour waits, or has been waited for. Hours are folded 15 minutes after their end at the earliest.
-    await sql`select pg_advisory_xact_lock(${FOLDING}, hashtext(${teamId}))
+    await sql`select pg_advisory_xact_lock(${FOLDS.modelCalls}, hashtext(${teamId}))
       where ${first}::timestamptz < now() - interval '5 minutes'`.execute(tx)
     for (let at = 0; at < rows.length; at += PORTION)
       await storePortion(tx, teamId, rows.slice(at, at + PORTION))

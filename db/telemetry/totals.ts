@@ -3,7 +3,7 @@ import { demandTeam, type Scope } from '../scope.ts'
 import { readLatency } from './latency.ts'
 
 /** What spans have told of one service, operation, model or agent. Latencies are null where there are no spans. */
-export type TelemetryUse = {
+type TelemetryUse = {
   calls: number
   errors: number
   p50Ms: number | null

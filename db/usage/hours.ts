@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { lockFold } from '../locks.ts'
 import type { Store } from '../scope.ts'
 import { IS_OF_RUN } from './calls.ts'
-import { FOLD_LOCK } from './locks.ts'
 import { rollUpSome } from './rollups.ts'
 import { IS_UNPRICED, SUMS } from './usage.ts'
 
@@ -47,7 +47,7 @@ async function findTeam({ db }: Store, after?: string): Promise<string | undefin
 }
 
 async function foldSome(tx: Tx, teamId: string): Promise<number> {
-  await sql`select pg_advisory_xact_lock(${FOLD_LOCK}, hashtext(${teamId}))`.execute(tx)
+  await lockFold(tx, 'modelCalls', teamId)
   const { rows: hours } = await sql<{ hour: Date }>`
     with recursive hours as (
       select (select date_trunc('hour', min(c.created_at), 'UTC') from model_calls c where c.team_id = ${teamId}

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Tx } from '../connection.ts'
-import { FOLD_LOCK } from './locks.ts'
+import { lockFold } from '../locks.ts'
 import { IS_UNPRICED, SUMS, SUMS_OF_SUMS } from './usage.ts'
 
 /** So many hours with calls, or days, are rolled up in one transaction. */
@@ -14,7 +14,7 @@ type Folds = { until: Date; nodesUntil: Date | null; nodesDone: boolean; daysDon
  * the hours of days that are over into days. Returns whether there was anything to do.
  */
 export async function rollUpSome(tx: Tx, teamId: string): Promise<boolean> {
-  await sql`select pg_advisory_xact_lock(${FOLD_LOCK}, hashtext(${teamId}))`.execute(tx)
+  await lockFold(tx, 'modelCalls', teamId)
   const { rows } = await sql<Folds>`
     select until, nodes_until, coalesce(nodes_until >= until, false) as nodes_done,
       coalesce(days_until >= date_trunc('day', until, 'UTC'), false) as days_done

@@ -16,7 +16,7 @@ import { type DecidedBy, type Decision, holdExecution, PAUSE_STATUSES, showPlace
 
 /** The statuses of a pause, except RECEIVED, which is for events. */
 export const APPROVAL_STATUSES = PAUSE_STATUSES.filter((status) => status !== 'RECEIVED')
-export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
+type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 
 /**
  * The pause of an APPROVAL node, with its decisions. `mayDecide` says whether the caller can decide it now.

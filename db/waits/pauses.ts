@@ -19,7 +19,7 @@ export function showPlace(path: string): { iteration: string | null; step: numbe
 
 /** OPEN until it is settled, once: it is decided or received, expires, or its execution or iteration ends. */
 export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
-export type PauseStatus = (typeof PAUSE_STATUSES)[number]
+type PauseStatus = (typeof PAUSE_STATUSES)[number]
 
 export const PAUSE_KINDS = ['APPROVAL', 'EVENT'] as const
 

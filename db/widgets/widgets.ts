@@ -4,7 +4,8 @@ import { v7 as uuid } from 'uuid'
 import { demandChat } from '../agentchat/agents.ts'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
-import { Fault, missing } from '../fault.ts'
+import { Fault } from '../fault.ts'
+import { demandRoom, findOwned } from '../owned.ts'
 import { readOwner } from '../owners.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
@@ -13,7 +14,7 @@ import { readStartable } from '../starts/startable.ts'
 export const WIDGET_POSITIONS = ['bottom-right', 'bottom-left'] as const
 
 /** How a widget looks, and what it says before anybody has said anything. Colours are `#rrggbb`. */
-export type WidgetTheme = {
+type WidgetTheme = {
   colours: { accent: string; background: string; text: string }
   title: string
   welcomeText: string
@@ -21,7 +22,7 @@ export type WidgetTheme = {
 }
 
 /** How many messages a visitor, and all of them together, may post in a day (UTC). */
-export type WidgetLimits = { perVisitor: number; perDay: number }
+type WidgetLimits = { perVisitor: number; perDay: number }
 
 export type Widget = {
   id: string
@@ -60,9 +61,6 @@ export const WIDGET_KEY = /^wk_[\w-]{24}$/
 
 /** How many widgets a team may have. */
 export const MAX_WIDGETS = 100
-
-/** The first key of the advisory locks of teams that get another one. */
-const WIDGETS = 7_226_087
 
 const PLAIN_THEME: WidgetTheme = {
   colours: { accent: '#1f5fd0', background: '#ffffff', text: '#1b1f24' },
@@ -103,15 +101,7 @@ export async function createWidget(
   await demandTeam(scope, teamId, 'BUILDER')
   await demandAgentOf(scope, teamId, input.workflowId)
   return change(scope, 'WIDGET_CREATED', teamId, async (tx) => {
-    // Two that are added at once are counted one after the other.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${WIDGETS}))`.execute(tx)
-    const { known } = await tx
-      .selectFrom('widgets')
-      .select(sql<number>`count(*)`.as('known'))
-      .where('teamId', '=', teamId)
-      .executeTakeFirstOrThrow()
-    if (known >= MAX_WIDGETS)
-      throw new Fault('CONFLICT', `A team can have ${MAX_WIDGETS} widgets: delete one of them`)
+    await demandRoom(tx, 'widgets', teamId, MAX_WIDGETS)
     const row = await tx
       .insertInto('widgets')
       .values({
@@ -212,17 +202,11 @@ function chosen<T extends object>(given: T | undefined): { [K in keyof T]?: Excl
   return Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== undefined)) as never
 }
 
-async function find(db: Db, id: string) {
-  const row = await db.selectFrom('widgets').selectAll().where('id', '=', id).executeTakeFirst()
-  if (!row) throw missing('widget')
-  return row
-}
+const select = (db: Db, id: string) => db.selectFrom('widgets').selectAll().where('id', '=', id)
 
-async function lock(tx: Tx, id: string) {
-  const row = await tx.selectFrom('widgets').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
-  if (!row) throw missing('widget')
-  return row
-}
+const find = (db: Db, id: string) => findOwned(select(db, id), 'widget')
+
+const lock = (tx: Tx, id: string) => findOwned(select(tx, id).forUpdate(), 'widget')
 
 /** A widget as the API shows it to its team. */
 export function showWidget({

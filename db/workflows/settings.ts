@@ -11,7 +11,7 @@ import { readVersion } from './versions.ts'
 export type ConcurrencySettings = { limit: number; key: string | null; policy: ConcurrencyPolicy }
 
 export const CONCURRENCY_POLICIES = ['queue', 'reject', 'replace'] as const
-export type ConcurrencyPolicy = (typeof CONCURRENCY_POLICIES)[number]
+type ConcurrencyPolicy = (typeof CONCURRENCY_POLICIES)[number]
 
 /** The settings for the executions of a workflow, independent of its version but for `strict` and `notes`. */
 export type WorkflowSettings = {

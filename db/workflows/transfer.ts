@@ -58,7 +58,7 @@ export type WorkflowImport = {
 }
 
 /** The input for the new workflow, and a report of what differs from the document. */
-export type ImportedWorkflow = {
+type ImportedWorkflow = {
   name: string
   description: string | null
   graph: Graph

@@ -2,8 +2,9 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { setOwn } from '../../workflows/json.ts'
 import { change } from '../change.ts'
-import { json, type Tx } from '../connection.ts'
-import { Fault, invalid, missing } from '../fault.ts'
+import { type Db, json, type Tx } from '../connection.ts'
+import { invalid } from '../fault.ts'
+import { demandRoom, findOwned, guardName } from '../owned.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { type Difference, describeChange, shorten } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
@@ -53,9 +54,9 @@ export async function createVariable(
 ): Promise<Variable> {
   const { teamId, key, description = null } = input
   demandSmall(input.value)
-  return guardKey(key, () =>
+  return guardName('variables', key, () =>
     change(scope, 'VARIABLE_CREATED', teamId, async (tx) => {
-      await demandRoom(tx, teamId)
+      await demandRoom(tx, 'variables', teamId, MAX_VARIABLES)
       const id = uuid()
       const result = await tx
         .insertInto('variables')
@@ -69,12 +70,7 @@ export async function createVariable(
 
 /** Reads a variable (VIEWER). Throws NOT_FOUND. */
 export async function readVariable(scope: Scope, id: string): Promise<Variable> {
-  const row = await scope.store.db
-    .selectFrom('variables')
-    .select(COLUMNS)
-    .where('id', '=', id)
-    .executeTakeFirst()
-  if (!row) throw missing('variable')
+  const row = await findOwned(select(scope.store.db, id), 'variable')
   demand(scope, row.teamId, 'VIEWER')
   return row
 }
@@ -90,7 +86,7 @@ export async function updateVariable(
 ): Promise<Variable> {
   const { teamId } = await readVariable(scope, id)
   if (patch.value !== undefined) demandSmall(patch.value)
-  return guardKey(patch.key ?? '', () =>
+  return guardName('variables', patch.key ?? '', () =>
     change(scope, 'VARIABLE_UPDATED', teamId, async (tx) => {
       const old = await lockVariable(tx, id)
       const fields = {
@@ -155,15 +151,6 @@ export async function readTeamVariables(store: Store, teamId: string): Promise<R
   return values
 }
 
-// The lock on the team's row makes others who count wait, but not inserts that only refer to the team.
-async function demandRoom(tx: Tx, teamId: string): Promise<void> {
-  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
-  const total = await countRows(tx.selectFrom('variables').where('teamId', '=', teamId))
-  if (total >= MAX_VARIABLES) {
-    throw new Fault('CONFLICT', `The team has ${MAX_VARIABLES} variables already; more are not allowed`)
-  }
-}
-
 /** The values under their keys: how a value is called decides whether it is masked. */
 function tellValues(
   old: Pick<Variable, 'key' | 'value'>,
@@ -175,16 +162,10 @@ function tellValues(
   return { before: { ...before, value: { [old.key]: shorten(old.value) } }, after: now }
 }
 
-async function lockVariable(tx: Tx, id: string): Promise<Variable> {
-  const row = await tx
-    .selectFrom('variables')
-    .select(COLUMNS)
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw missing('variable')
-  return row
-}
+const select = (db: Db, id: string) => db.selectFrom('variables').select(COLUMNS).where('id', '=', id)
+
+const lockVariable = (tx: Tx, id: string): Promise<Variable> =>
+  findOwned(select(tx, id).forUpdate(), 'variable')
 
 function demandSmall(value: unknown): void {
   const bytes = Buffer.byteLength(JSON.stringify(value))
@@ -192,15 +173,4 @@ function demandSmall(value: unknown): void {
   throw invalid([
     { path: 'value', message: `has ${bytes} bytes as JSON; at most ${MAX_VALUE_BYTES} are allowed` },
   ])
-}
-
-async function guardKey<T>(key: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { constraint?: string }).constraint === 'variables_team_id_key_key') {
-      throw new Fault('CONFLICT', `The team already has a variable named "${key}"`)
-    }
-    throw error
-  }
 }

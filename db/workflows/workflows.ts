@@ -13,6 +13,7 @@ import { json, type Tx } from '../connection.ts'
 import { findBrokenCredentials } from '../credentials/references.ts'
 import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, invalid, missing } from '../fault.ts'
+import { guardUnique } from '../owned.ts'
 import { readOwner } from '../owners.ts'
 import { containing, countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { type Difference, describeChange } from '../redaction/difference.ts'
@@ -361,17 +362,12 @@ async function lockWorkflow(tx: Tx, id: string) {
   return row
 }
 
-async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { constraint?: string }).constraint === 'workflows_team_id_name_key') {
-      throw new Fault('CONFLICT', `The team already has a workflow named "${name}"`)
-    }
-    if ((error as { constraint?: string }).constraint === 'credentials_team_id_name_key')
-      throw new Fault('CONFLICT', 'Others are naming credentials at the same time: try again')
-    throw error
+function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const sentences = {
+    workflows_team_id_name_key: `The team already has a workflow named "${name}"`,
+    credentials_team_id_name_key: 'Others are naming credentials at the same time: try again',
   }
+  return guardUnique(sentences, work)
 }
 
 function pickKeys<T extends object>(from: T, like: object): Partial<T> {

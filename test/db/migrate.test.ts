@@ -185,7 +185,9 @@ create index concurrently if not exists executions_new
       expect(await readIndex(db, name)).toMatchObject({ valid: true })
   })
 
-  test('`npm run migrate` three times at once brings it to this release, while a session writes', async () => {
+  test('`npm run migrate` three times at once brings it to this release, while a session writes', {
+    tags: 'long',
+  }, async () => {
     const { url, db } = await makeDatabase(5_000)
     const env = { DATABASE_URL: url, PERDURE_KEYS: `k1:${randomBytes(32).toString('base64')}` }
     const writing = await writeOn(url)

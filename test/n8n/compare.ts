@@ -51,7 +51,7 @@ const END_MS = 30_000
 const QUIET = ['note', 'pinned']
 
 /** Imports a case over HTTP, sends its calls, and compares what comes with what n8n answered. */
-export async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers): Promise<Verdict> {
+async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers): Promise<Verdict> {
   const problems: ImportProblem[] = []
   const judge = (where: string, n8n: unknown, perdure: unknown, more: Partial<Verdict> = {}): Verdict => {
     const said = more.verdict ?? (problems.some(({ kind }) => !QUIET.includes(kind)) ? 'reported' : 'silent')

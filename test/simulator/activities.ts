@@ -20,7 +20,7 @@ import type { Random } from './random.ts'
 import { EXECUTION, WORKFLOW, type World } from './world.ts'
 
 /** One attempt of an activity: what Temporal tells it. */
-export type Attempt = {
+type Attempt = {
   activityId: string
   attempt: number
   notes: unknown
@@ -33,7 +33,12 @@ export type Worker = {
   node(input: unknown, attempt: Attempt): Promise<unknown>
 }
 
-Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
+/** Simulates the steps of agents in this process. Returns what puts the real ones back. */
+export function simulateSteps(): () => void {
+  const { AI_AGENT } = STEP_RUNNERS
+  Object.assign(STEP_RUNNERS, { AI_AGENT: runSimulatedStep })
+  return () => void Object.assign(STEP_RUNNERS, { AI_AGENT })
+}
 
 const evaluator = createEvaluator({ processes: 2 })
 const detectors = createDetectorPool({ threads: 2 })

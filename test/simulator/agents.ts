@@ -7,7 +7,7 @@ import { joinStep } from '../../workflows/run/walk.ts'
 import { countCalls, type ExpectedNode, type FindFate } from './interpreter.ts'
 
 /** How many tasks each turn of a simulated agent asks for, before the one that ends it; every other task may wait. */
-export type AgentPlan = { turns: number[]; asks: boolean }
+type AgentPlan = { turns: number[]; asks: boolean }
 
 /** What the agent knows between its turns: the number of the next, and what it was told of its tasks. */
 type State = { turn: number }

@@ -9,7 +9,7 @@ export type Job = proto.coresdk.workflow_activation.IWorkflowActivationJob
 export type Command = coresdk.workflow_commands.IWorkflowCommand
 
 /** What a workflow task says of the run's history. */
-export type Facts = { now: number; historyLength: number; suggestsNewRun: boolean }
+type Facts = { now: number; historyLength: number; suggestsNewRun: boolean }
 
 type Completion = { failed?: { failure?: { message?: string } }; successful?: { commands?: Command[] } }
 type Instance = {

@@ -1,7 +1,7 @@
 import { openEnvelope } from '../../db/records/outputs.ts'
 import { compilePlan, presetOutputs } from '../../workflows/graph/compile.ts'
 import type { Plan, Presets } from '../../workflows/run/plan.ts'
-import { createWorker } from './activities.ts'
+import { createWorker, simulateSteps } from './activities.ts'
 import { findFaults } from './compare.ts'
 import { drawSample, type Sample, START } from './graphs.ts'
 import { interpret, TooLarge } from './interpreter.ts'
@@ -35,6 +35,7 @@ export async function judge(
   const { now, random: chance } = { now: Date.now, random: Math.random }
   Date.now = timeline.now
   Math.random = random.next
+  const restoreSteps = simulateSteps()
   try {
     const world = createWorld(sample, random)
     const worker = createWorker(sample, world, random)
@@ -58,6 +59,7 @@ export async function judge(
   } finally {
     Date.now = now
     Math.random = chance
+    restoreSteps()
   }
 }
 

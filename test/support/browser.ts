@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Frame, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { CHROMIUM, lacks } from './programs.ts'
 import { PASSWORD } from './service.ts'
 
-export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const AXE = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 export const FLAGS = [
   '--headless',
@@ -16,10 +16,8 @@ export const FLAGS = [
   '--disable-sync',
 ]
 
-/** Whether tests in a browser are skipped because there is none. With CI set they are never skipped. */
-export const missing = !existsSync(CHROMIUM) && !process.env.CI
-if (missing)
-  console.warn(`There is no browser at ${CHROMIUM}, so the console is not tested. Set CHROMIUM to one.`)
+/** Whether tests in a browser are skipped. */
+export const missing = lacks('browser')
 
 /**
  * Opens a new page for each test of a describe. A test fails if the page logs an error or a warning, opens a

@@ -11,6 +11,7 @@ import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeTemporal } from '../../worker/local/programs.ts'
 import { checkServer } from '../../worker/temporal.ts'
 import { onServer } from './database.ts'
+import { describeSkipped } from './programs.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -45,6 +46,7 @@ export const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.u
  * those that TEST_DATABASE_URL and TEST_TEMPORAL_ADDRESS name.
  */
 export default async function setup(project: TestProject) {
+  for (const line of describeSkipped()) console.log(`[setup] ${line}`)
   const folder = mkdtempSync(join(tmpdir(), 'perdure-test-'))
   // If the tests run as root, PostgreSQL runs as another user, which must be able to enter the folder.
   chmodSync(folder, 0o711)

@@ -1,6 +1,7 @@
 import { createReadStream, readFileSync } from 'node:fs'
-import { type ExportVerification, verifyExport } from '../../db/audit/export/offline.ts'
+import { verifyExport } from '../../db/audit/export/offline.ts'
 import { readPemKeys } from '../../db/audit/export/trust.ts'
+import type { ExportVerification } from '../../db/audit/export/verifying.ts'
 import { type CommandArguments, readCheckpoint, readOption, readUuid, UsageError } from './arguments.ts'
 
 const MAX_SHOWN = 20

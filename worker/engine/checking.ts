@@ -1,8 +1,8 @@
 import type { Evaluator } from '../../activities/expressions/evaluator.ts'
-import type { Guardrails } from '../../activities/guardrails/checks.ts'
 import { createAskModel } from '../../activities/guardrails/model/ask.ts'
 import type { GuardrailModelDeps } from '../../activities/guardrails/model/call.ts'
 import { createDetectorPool } from '../../activities/guardrails/pool.ts'
+import type { Guardrails } from '../../activities/guardrails/request.ts'
 import { createSemanticPool, type SemanticPool } from '../../activities/guardrails/semantic/similar.ts'
 
 /** How a worker checks texts. `threads` is for tests; `onError`: whether a text passes a check that could not be made. */

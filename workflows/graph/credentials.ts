@@ -1,6 +1,6 @@
-import type { CredentialUse } from '../../db/credentials/types.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { Path } from '../problem.ts'
+import type { CredentialUse } from '../secrets/uses.ts'
 import type { GraphNode } from './graph.ts'
 import { replaceSecret, valueAt } from './secrets.ts'
 

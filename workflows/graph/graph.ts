@@ -24,7 +24,7 @@ export type GraphNode = {
  * How a node works on items. `firstOnly`: on the first one only. `alwaysOne`: if nothing would leave by its first
  * handle, an empty item does. `errors`: a failed item goes on as {error: message}, or `pass`: as it came.
  */
-export type ItemOptions = { firstOnly?: boolean; alwaysOne?: boolean; errors?: 'text' | 'pass' }
+type ItemOptions = { firstOnly?: boolean; alwaysOne?: boolean; errors?: 'text' | 'pass' }
 
 /** Whether a node works on items: it is given those that come to it, and outputs {items, from}. */
 export function isOnItems({ perItem, allItems }: Pick<GraphNode, 'perItem' | 'allItems'>): boolean {

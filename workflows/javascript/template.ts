@@ -6,7 +6,7 @@ import { MAX_SCRIPT } from './syntax.ts'
  * `alone`: it is one expression with nothing around it, which keeps its type.
  */
 export type ScriptTemplate = { parts: (string | ScriptPart)[]; alone: boolean }
-export type ScriptPart = { source: string; start: number }
+type ScriptPart = { source: string; start: number }
 
 /** Whether a text is a JavaScript template under the rules 2. */
 export function isScriptText(text: string): boolean {

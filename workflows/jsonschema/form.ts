@@ -1,7 +1,8 @@
 import { isObject } from '../json.ts'
 import { joinPath, type Problem } from '../problem.ts'
+import { decodeUriPart } from '../texts.ts'
 
-/** So many faults of a schema are named. */
+/** The most faults of a schema that are named. */
 const MAX_NAMED = 20
 
 const TYPES = new Set(['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'])
@@ -140,17 +141,9 @@ function leadsSomewhere(schema: unknown, reference: string): boolean {
   if (!reference.startsWith('#/')) return true
   let at = schema
   for (const part of reference.slice(2).split('/')) {
-    const key = decode(part).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = decodeUriPart(part).replaceAll('~1', '/').replaceAll('~0', '~')
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return false
     at = (at as Record<string, unknown>)[key]
   }
   return true
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }

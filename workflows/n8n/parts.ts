@@ -65,7 +65,7 @@ export function createPlaceholder(
 }
 
 /** What a placeholder says about the node in whose place it is. Its parameters are text: nothing evaluates them. */
-export function describeOriginal({ fullType, version, parameters }: SourceNode): Record<string, unknown> {
+function describeOriginal({ fullType, version, parameters }: SourceNode): Record<string, unknown> {
   const text = JSON.stringify(parameters)
   const shown = text.length > MAX_PARAMETERS ? `${text.slice(0, MAX_PARAMETERS)}...` : text
   // Nothing in here is an expression.

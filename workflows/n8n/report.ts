@@ -23,7 +23,7 @@ export const PROBLEM_KINDS = [
   'pinned',
   'note',
 ] as const
-export type ProblemKind = (typeof PROBLEM_KINDS)[number]
+type ProblemKind = (typeof PROBLEM_KINDS)[number]
 
 export type ImportReport = {
   /** By node: `type` is its type in n8n; `id` and `as` are its id and its type here. */
@@ -36,7 +36,7 @@ export type ImportReport = {
 }
 
 /** `state`: it does what it did in n8n, it does but there is a note about it, or it stops the execution. */
-export type MappedReport = {
+type MappedReport = {
   node: string
   type: string
   id: string
@@ -46,7 +46,7 @@ export type MappedReport = {
 export const NODE_STATES = ['works', 'noted', 'stopped'] as const
 
 /** Problems that the same thing has to be done about. */
-export type ProblemGroup = { kind: ProblemKind; action: string; nodes: string[]; count: number }
+type ProblemGroup = { kind: ProblemKind; action: string; nodes: string[]; count: number }
 
 const ACTIONS: Record<ProblemKind, string> = {
   node: 'Replace these nodes: they stop the execution.',

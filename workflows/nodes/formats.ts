@@ -4,11 +4,11 @@ import { selection } from './documents.ts'
 import { anyObject, computed, labelField, nodeTypeRow, oneOf, textField, wholeNumber } from './fields.ts'
 
 /** The formats that can be read from a file. */
-export const READABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'pdf', 'zip', 'ics'] as const
+const READABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'pdf', 'zip', 'ics'] as const
 export type ReadableFormat = (typeof READABLE_FORMATS)[number]
 
 /** The formats in which a file can be written. */
-export const WRITABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'ics', 'base64'] as const
+const WRITABLE_FORMATS = ['csv', 'json', 'xml', 'html', 'text', 'xlsx', 'ics', 'base64'] as const
 export type WritableFormat = (typeof WRITABLE_FORMATS)[number]
 
 /** The formats for which a key of a config is. The others are for all. */

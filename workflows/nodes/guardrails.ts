@@ -117,7 +117,7 @@ export const GuardrailChecks = v.pipe(strictObject(checkFields), demandChecks<Gu
  * Whether checks call the world, or compute for long: rules may ask a model, and so may the detectors. Such checks are no
  * step of a segment.
  */
-export function callsOutside(checks: Record<string, unknown>): boolean {
+function callsOutside(checks: Record<string, unknown>): boolean {
   return ['applyCustomRules', 'detectSemanticManipulation', 'askModel'].some((name) => checks[name] === true)
 }
 

@@ -6,7 +6,7 @@ const flag = v.boolean('must be true or false')
 const text = v.string('must be a string')
 
 /** What MERGE does with fields that several items have. */
-export const clashField = strictObject(
+const clashField = strictObject(
   described(
     {
       prefer: v.optional(

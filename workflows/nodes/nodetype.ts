@@ -1,8 +1,8 @@
 import type * as v from 'valibot'
-import type { CredentialUse } from '../../db/credentials/types.ts'
 import type { TextKind } from '../expressions/rules.ts'
 import type { Path } from '../problem.ts'
 import type { NodeKind, Retry } from '../run/plan.ts'
+import type { CredentialUse } from '../secrets/uses.ts'
 
 export type NodeType = {
   kind: NodeKind

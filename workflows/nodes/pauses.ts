@@ -12,12 +12,12 @@ import {
   wholeNumber,
 } from './fields.ts'
 
-export const APPROVER_ROLES = ['OPERATOR', 'BUILDER', 'ADMIN'] as const
+const APPROVER_ROLES = ['OPERATOR', 'BUILDER', 'ADMIN'] as const
 
 const APPROVER = `must be ${APPROVER_ROLES.join(', ')} or an e-mail address`
 
 /** Who may decide: a role and the roles above it, or one person by e-mail address. */
-export const approverField = v.union(
+const approverField = v.union(
   [v.picklist(APPROVER_ROLES), v.pipe(v.string(), v.maxLength(320, APPROVER), v.rfcEmail(APPROVER))],
   APPROVER,
 )

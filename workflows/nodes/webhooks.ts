@@ -12,7 +12,7 @@ import {
 } from './fields.ts'
 import { MAX_FILE_BYTES, MAX_RUN_FILES } from './files.ts'
 
-export const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
+const RESPONSE_MODES = ['immediate', 'lastNode', 'responseNode'] as const
 export type ResponseMode = (typeof RESPONSE_MODES)[number]
 
 /**

@@ -24,7 +24,7 @@ export type AgentMove =
   | { ended: Extract<StepResult, { status: 'SUCCESS' }> | { status: 'FAILED'; error: NodeError } }
 
 /** The most steps, turns and tasks together, that an agent may make. */
-export const MAX_AGENT_STEPS = 500
+const MAX_AGENT_STEPS = 500
 
 /** How much of a task's error the agent carries along. */
 const MAX_ERROR_CHARS = 300

@@ -63,7 +63,7 @@ function nameActivity({ node, iteration, agent }: AttemptInput): string {
 }
 
 /** Where a node's attempts wait for a worker; nothing for those that wait where the run does. */
-export function chooseQueue({ queue }: PlanNode): { taskQueue?: string } {
+function chooseQueue({ queue }: PlanNode): { taskQueue?: string } {
   return queue ? { taskQueue: nameQueue(workflowInfo().taskQueue, queue) } : {}
 }
 

@@ -5,7 +5,7 @@ import type { NodeError } from './records.ts'
  * How a node was settled: it left by a handle (null is the main one) or by several at once (see joinHandles), or
  * it was skipped.
  */
-export type Outcome = { handle: string | null } | { skipped: true }
+type Outcome = { handle: string | null } | { skipped: true }
 
 /** The outcome of every node that is settled, by node id. */
 export type Outcomes = Record<string, Outcome>

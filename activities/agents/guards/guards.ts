@@ -1,15 +1,20 @@
 import { DEFAULT_SENSITIVITY } from '../../../workflows/guardrails/names.ts'
 import type { AgentGuards } from '../../../workflows/nodes/agentguards.ts'
 import type { GuardrailChecks } from '../../../workflows/nodes/guardrails.ts'
-import type { GuardResult } from '../../guardrails/guarding.ts'
 import { findMarked } from '../../guardrails/marked.ts'
 import { writeValue } from '../../guardrails/values.ts'
-import type { Severity, ViolationAction, ViolationType } from '../../guardrails/violations.ts'
-import { SEVERITIES } from '../../guardrails/violations.ts'
+import {
+  type GuardrailResult,
+  isMade,
+  SEVERITIES,
+  type Severity,
+  type ViolationAction,
+  type ViolationType,
+} from '../../guardrails/violations.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 
-/** What is checked, by the names that a config has. */
+/** The places that are checked, by their names in a config. */
 export type GuardedPlace = 'input' | 'toolResults' | 'output'
 
 /** What records keep of a check: never any part of the text. */
@@ -21,18 +26,18 @@ export type GuardNote = {
   failed?: ViolationType[]
 }
 
-/** What was checked: with markers in it for what is redacted, or nothing of it if it was blocked. */
+/** A value that was checked, with markers for its redacted parts; nothing of it if it was blocked. */
 export type Guarded = { note: GuardNote } & ({ passed: true; value: unknown } | { passed: false })
 
-/** Makes the checks of one place of a config; whoever has none has no guard either. */
+/** Makes the checks of one place of a config; `json` must fit the schema, if that is not the text. */
 export async function checkGuarded(
   context: NodeContext,
   checks: GuardrailChecks,
-  given: { text: string; json?: string },
-): Promise<GuardResult> {
+  { text, json }: { text: string; json?: string },
+): Promise<GuardrailResult> {
   if (!context.guard)
     throw new NodeFailure('guardrails can only be used by an attempt of its own', { type: 'InvalidConfig' })
-  return context.guard(checks, given)
+  return context.guard(text, checks, json)
 }
 
 /** Checks a value. What was found is noted with the node, where warnings are. */
@@ -88,7 +93,7 @@ export const NO_CHECKS: GuardrailChecks = {
 }
 
 /** Sums up what checks have come to, and notes it with the node if there is something to say. */
-export function noteGuard(context: NodeContext, checked: GuardedPlace, result: GuardResult): GuardNote {
+export function noteGuard(context: NodeContext, checked: GuardedPlace, result: GuardrailResult): GuardNote {
   const counted = new Map<string, GuardNote['violations'][number]>()
   for (const { type, action, severity } of result.violations) {
     const key = `${type} ${action}`
@@ -101,7 +106,7 @@ export function noteGuard(context: NodeContext, checked: GuardedPlace, result: G
       count: (before?.count ?? 0) + 1,
     })
   }
-  const failed = [...new Set(result.failed.map(({ type }) => type))]
+  const failed = [...new Set(result.checks.filter((check) => !isMade(check)).map(({ type }) => type))]
   const violations = [...counted.values()]
   const note: GuardNote = {
     checked,
@@ -117,7 +122,7 @@ export function noteGuard(context: NodeContext, checked: GuardedPlace, result: G
   return note
 }
 
-/** What was found, and what could not be checked; '' if there is nothing to say. */
+/** Tells the findings and the checks that could not be made; '' if there is nothing to say. */
 export function describeGuard({ violations, failed = [] }: GuardNote): string {
   const found = violations.map(
     ({ type, action, count }) => `${type} ${action}${count > 1 ? ` (${count})` : ''}`,

@@ -77,7 +77,7 @@ async function guardText(
     }
     const again = await checkGuarded(context, only, { text: '', json: told })
     result.violations.push(...again.violations)
-    result.failed.push(...again.failed)
+    result.checks.push(...again.checks)
     result.passed = again.passed
   }
   const note = noteGuard(context, 'output', result)

@@ -1,5 +1,6 @@
 import { isObject } from '../../../workflows/json.ts'
-import { convertFormat, type HtmlPick } from '../../expressions/formats.ts'
+import { convertFormat } from '../../expressions/convert.ts'
+import type { HtmlPick } from '../../expressions/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { describeLarge, readJson } from '../../reading/json.ts'
 import { parseXml } from '../../reading/xml/parse.ts'

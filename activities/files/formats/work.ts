@@ -1,11 +1,8 @@
-import { isDeeper } from '../../../db/records/depth.ts'
-import { type WrittenOutput, writeOutput } from '../../../db/records/written.ts'
+import type { WrittenOutput } from '../../../db/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
-import { NodeFailure } from '../../nodes/kit/failure.ts'
 import type { LargeNumbers } from '../../reading/json.ts'
 import type { CsvWriting } from './csv.ts'
-import { invalidFile } from './faults.ts'
 
 /**
  * Work on a file for an evaluator process: read what it says, or write one. `data` is the JSON of what is written.
@@ -39,7 +36,7 @@ export type ReadingOptions = {
   /** The name of a file in an archive, and what is made of it. */
   entry?: string | undefined
   as?: 'text' | 'file' | undefined
-  /** What is picked of a page: for each name a CSS selector, or {selector, attribute, all}. */
+  /** The fields to pick of a page: for each name a CSS selector, or {selector, attribute, all}. */
   fields?: Record<string, unknown> | undefined
 }
 
@@ -51,7 +48,7 @@ export type WritingOptions = CsvWriting & {
 
 /**
  * What came of it: the output of a file that was read (`text` is its JSON, which is written already if it is large),
- * a file, or a failure of the node. `warnings` are sentences for whoever looks at the record.
+ * a file, or a failure of the node. `warnings` are sentences for those who look at the record.
  */
 export type FileResult =
   | { text: string; warnings: string[] }
@@ -64,40 +61,3 @@ export type FileReading = { output: Record<string, unknown> } | { bytes: Uint8Ar
 
 /** Notes a warning for the node's record. */
 export type Warn = (message: string) => void
-
-/** Larger results are written by the evaluator process: the worker then has only their bytes. */
-const MAX_TEXT = 256 * 1024
-
-/** Deeper values overflow the stack when they are serialised again. */
-const MAX_DEPTH = 500
-
-/** Does the work. What is wrong with the file is a result; other errors are thrown. */
-export async function workOnFile(work: FileWork): Promise<FileResult> {
-  const warnings: string[] = []
-  const warn: Warn = (message) => void warnings.push(message)
-  try {
-    if ('write' in work) {
-      const { writeFormat } = await import('./write.ts')
-      return { bytes: await writeFormat(work.write), warnings }
-    }
-    const { readFormat } = await import('./read.ts')
-    const reading = await readFormat(work.read, warn)
-    if ('bytes' in reading) return { ...reading, warnings }
-    return { ...packOutput(work.read.name, reading.output), warnings }
-  } catch (error) {
-    if (error instanceof NodeFailure) return { fault: error.type, message: error.message }
-    throw error
-  }
-}
-
-function packOutput(name: string, output: unknown): { text: string } | { written: WrittenOutput } {
-  const text = JSON.stringify(output)
-  if (isDeeper(text, MAX_DEPTH)) throw invalidFile(name, `is nested deeper than ${MAX_DEPTH} levels`)
-  if (text.length <= MAX_TEXT) return { text }
-  try {
-    return { written: writeOutput(text) }
-  } catch (error) {
-    if (error instanceof RangeError) throw new NodeFailure(error.message, { type: 'OutputTooLarge' })
-    throw error
-  }
-}

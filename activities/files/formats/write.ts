@@ -98,14 +98,14 @@ function makeCell(value: unknown, at: number): Cell {
   if (typeof value === 'number') return { value, type: Number }
   if (typeof value === 'boolean') return { value, type: Boolean }
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  if (text.length <= MAX_CELL_CHARS) return { value: escapeText(text), type: String }
+  if (text.length <= MAX_CELL_CHARS) return { value: escapeCell(text), type: String }
   throw invalidData(
     `has a text of ${text.length} characters at index ${at}; a cell has at most ${MAX_CELL_CHARS}`,
   )
 }
 
 /** XML has no control characters, so a workbook writes them as `_x0001_`, and so that an underscore that looks like that. */
-function escapeText(text: string): string {
+function escapeCell(text: string): string {
   return text.replace(/_(?=x[\da-f]{4}_)/gi, '_x005F_').replace(/[^\P{Cc}\t\n\x7f-\x9f]/gu, (sign) => {
     const code = sign.charCodeAt(0).toString(16).padStart(4, '0')
     return `_x${code.toUpperCase()}_`

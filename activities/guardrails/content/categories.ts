@@ -4,3 +4,6 @@ import { CONTENT_TYPES, type ContentType } from '../../../workflows/guardrails/n
 export const CONTENT_CATEGORIES = CONTENT_TYPES
 
 export type ContentCategory = ContentType
+
+/** The rule of what sexualises children; its findings are always CRITICAL. */
+export const SEXUAL_MINORS = 'sexual-minors'

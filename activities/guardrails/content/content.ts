@@ -1,9 +1,8 @@
 import type { Finding } from '../../../db/detection/spans.ts'
 import type { TextView } from '../../../db/detection/views.ts'
-import type { ContentCategory } from './categories.ts'
+import { type ContentCategory, SEXUAL_MINORS } from './categories.ts'
 import { MINOR_FIGURES } from './figures.ts'
 import { type Evidence, judgeEvidence, loadJudges, readEvidence } from './judge.ts'
-import { SEXUAL_MINORS } from './minors.ts'
 import { readTokens, type Sentence } from './tokens.ts'
 import { listWindows } from './windows.ts'
 
@@ -25,7 +24,7 @@ export function findContent(views: TextView[], categories: ReadonlySet<ContentCa
     .sort((a, b) => a.start - b.start || a.end - b.end || (a.kind < b.kind ? -1 : 1))
 }
 
-/** What is found in a stretch of tokens, before its place in the original text is known. */
+/** A finding in a stretch of tokens, before its place in the original text is known. */
 type Stretch = Sentence & { kind: ContentCategory; confidence: number; minors: boolean }
 
 function findInView(view: TextView, categories: ContentCategory[]): ContentFinding[] {

@@ -1,5 +1,5 @@
 import { bucketOf, hashText, joinHashes } from '../linear.ts'
-import { CONCEPTS } from './lexicon/lexicon.ts'
+import { CONCEPTS } from './lexicon.ts'
 import type { Token } from './tokens.ts'
 
 /** The bits of a feature's number, in the models of content. */

@@ -1,6 +1,6 @@
 import type { ContentCategory } from './categories.ts'
-import { CONCEPTS } from './lexicon/lexicon.ts'
-import { CONCEPT_POINTS, CONTENT_RULES, matchRules } from './rules.ts'
+import { CONCEPTS } from './lexicon.ts'
+import { CONTENT_RULES, matchRules, pointsOf } from './rules.ts'
 import type { Token } from './tokens.ts'
 
 /** How many figures a stretch of tokens has: one for each concept, two for each rule (plain, and negated). */
@@ -75,6 +75,6 @@ export function readFigures(tokens: readonly Token[]): ListFigures {
 /** The weights of the figures for a category before anything is fitted: a negated rule says a fifth of a plain one. */
 export function priorWeights(category: ContentCategory): number[] {
   const points = CONTENT_RULES.map((rule) => (rule.category === category ? rule.points : 0))
-  const concepts = CONCEPTS.map((concept) => CONCEPT_POINTS[category][concept] ?? 0)
+  const concepts = CONCEPTS.map((concept) => pointsOf(category)[concept] ?? 0)
   return [...concepts, ...points, ...points.map((value) => value / 5)]
 }

@@ -97,7 +97,7 @@ export function readEvidence(tokens: readonly Token[], vocabulary: Vocabulary): 
 }
 
 /** The score of a judge: the higher, the surer; it has no unit. */
-export function scoreEvidence(
+function scoreEvidence(
   { figures, model, meanings }: Pick<Judge, 'figures' | 'model' | 'meanings'>,
   evidence: Evidence,
 ): number {

@@ -1,5 +1,5 @@
-import { CONCEPTS, MAX_WORDS, readLexicon } from './lexicon/lexicon.ts'
-import { spellOut } from './lexicon/spelling.ts'
+import { CONCEPTS, MAX_WORDS, readLexicon } from './lexicon.ts'
+import { spellOut } from './spelling.ts'
 
 /** A word or a term of the lexicon, with its place in the text (UTF-16 units), its concepts and its sentence's number. */
 export type Token = {

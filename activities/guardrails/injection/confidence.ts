@@ -34,7 +34,7 @@ export function loadWeights(): ReturnType<typeof readWeights> {
 }
 
 /** How many log-odds the rules that hit add, each rule once. */
-export function sumRules(hits: readonly RuleHit[], { rules }: Weighing): number {
+function sumRules(hits: readonly RuleHit[], { rules }: Weighing): number {
   let sum = 0
   let seen = 0
   for (const { rule } of hits) {

@@ -2,7 +2,7 @@ import { type LinearModel, scoreBuckets } from '../linear.ts'
 import { type BucketLister, cutWindows, readFeatures, type TokenWindow } from './features.ts'
 import { findRuleHits, type RuleHit } from './rules.ts'
 
-/** So many tokens are judged together: about a paragraph, and about a sentence or two, which a paragraph could hide. */
+/** How many tokens are judged together: about a paragraph, and about a sentence or two, which a paragraph could hide. */
 const WIDTHS = [96, 32]
 
 /** The windows in which a text of so many tokens is judged: one if they are few, else those of each width, in the order of the text. */

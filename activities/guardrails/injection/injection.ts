@@ -101,7 +101,7 @@ function nameRule(hits: readonly RuleHit[], figures: readonly number[]): string 
   return RULE_NAMES[strongest]!
 }
 
-/** Of findings that overlap the surest, then the shorter, then the first; a limited number of them, sorted by start. */
+/** Keeps the surest of findings that overlap, then the shorter, then the first; a limited number, sorted by start. */
 function keepSurest(found: Injection[]): Injection[] {
   const order = found.toSorted(
     (a, b) =>

@@ -13,19 +13,19 @@ export type ModelQuestion = {
   instruction: string
   text: string
   signal?: AbortSignal | undefined
-  /** Of an attempt that asks: the call then stands in the usage of its execution. */
+  /** Of an attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
 }
 
 /** What it said, with a confidence from 0 to 1; or in a sentence why there is no answer. */
-export type ModelVerdict = { flagged: boolean; confidence: number } | { error: string }
+type ModelVerdict = { flagged: boolean; confidence: number } | { error: string }
 
 /** Asks the model that an ADMIN has named for the team's guardrails. Never throws. */
 export type AskModel = (question: ModelQuestion) => Promise<ModelVerdict>
 
 /** The most tokens of an answer; models that reason first need most of them for that. */
 const ANSWER_TOKENS = 1_000
-/** What stands around the text and the instruction. */
+/** The tokens around the text and the instruction. */
 const FRAME_TOKENS = 500
 
 /**
@@ -55,7 +55,7 @@ export function createAskModel(deps: GuardrailModelDeps): AskModel {
 const boundTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 2)
 
 /**
- * The text stands between marks that it cannot know, and an answer must have a code that it cannot know either: a text
+ * Marks around the text and a code in the answer are random, so that the text cannot know them: a text
  * that dictates an answer word for word gets none.
  */
 function writeQuestion(instruction: string, text: string): { request: ModelRequest; code: string } {

@@ -5,6 +5,7 @@ import { findGuardrailSettings, type GuardrailSettings } from '../../../db/guard
 import { reserveSpending, settleSpending } from '../../../db/guardrails/spending.ts'
 import type { Store } from '../../../db/scope.ts'
 import { NO_WORKFLOW } from '../../../db/usage/calls.ts'
+import { unlessAborted } from '../../abort.ts'
 import { createCredentials } from '../../credentials/credentials.ts'
 import type { Outsides } from '../../egress/outside.ts'
 import type { Metrics } from '../../metrics.ts'
@@ -32,7 +33,7 @@ export type GuardrailCall = {
   purpose: string
   /** The most tokens that it can take. */
   tokens: { input: number; output: number }
-  /** Of an attempt that asks: the call then stands in the usage of its execution. */
+  /** Of an attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
   signal?: AbortSignal | undefined
 }
@@ -75,7 +76,7 @@ export async function callGuardrailModel<T>(
     const working = makeCall(deps, call, signal, work)
     // What does not heed the signal, such as a statement that hangs, is left behind.
     working.catch(() => {})
-    return { made: await Promise.race([working, rejectAt(signal)]) }
+    return { made: await unlessAborted(working, signal) }
   } catch (error) {
     if (call.signal?.aborted) return { error: 'Nobody waits for the answer any more' }
     return { error: explain(error, limit.signal, deps) }
@@ -177,7 +178,7 @@ function openMeter(
   })
 }
 
-/** Of a call that was sent, and of which nobody knows the cost, what was reserved counts. */
+/** If the cost of a call that was sent is unknown, the reserved amount counts. */
 function watchCost(meter: UsageMeter, spent: { cost: number }, most: number): UsageMeter {
   return {
     ...meter,
@@ -194,13 +195,6 @@ function watchCost(meter: UsageMeter, spent: { cost: number }, most: number): Us
       }
     },
   }
-}
-
-function rejectAt(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 /** What may be told of each kind of failure. Their own messages quote providers, who may quote the text. */

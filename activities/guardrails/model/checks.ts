@@ -3,7 +3,7 @@ import type { Detection } from '../detectors.ts'
 import { type Checked, describeContent, describeVerdict, type ViolationAction } from '../violations.ts'
 import type { AskModel, ModelQuestion } from './ask.ts'
 
-/** What of a check the model is asked about. */
+/** The part of a check that the model is asked about. */
 type AskedCheck = Pick<ModelQuestion, 'team' | 'text' | 'signal' | 'meter'> & {
   detection: Detection
   /** For which of the checks the team wants that. */

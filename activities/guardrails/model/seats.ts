@@ -34,7 +34,7 @@ export async function takeGuardrailSeat(
     if (!isTaken) return
     isTaken = false
     const [next] = team.waiting
-    // The seat goes to whoever waits.
+    // The seat goes to the first that waits.
     if (next) return next()
     seats.underWay--
     if (--team.underWay === 0) seats.teams.delete(name)

@@ -4,12 +4,12 @@ import type { Checked, Violation } from '../violations.ts'
 import type { Judged } from './javascript.ts'
 import { judgeByRules, type RuleDeps, type RuleRequest } from './judge.ts'
 
-/** So many rules that could not be applied are named. */
+/** How many rules that could not be applied are named. */
 const MAX_NAMED = 10
 
 /**
  * Applies a team's rules to a text. Those that came to an end report their violations, whatever became of the others, which
- * the error names. Rejects with DetectorsBusy (pool.ts).
+ * the error names. Rejects with DetectorsBusy (threads.ts).
  */
 export async function applyRules(deps: RuleDeps, request: RuleRequest): Promise<Checked> {
   const began = performance.now()
@@ -44,8 +44,8 @@ function describeHits(rule: StoredRule, { hits, ...rest }: Judged): Violation[] 
     : [...told, violation(`The text breaks the rule "${name}" in ${more}`, told[0]!.confidence, {})]
 }
 
-/** What is said of places that are not told one by one; undefined if there are none. */
-export function describeMore({ more, most }: { more: number; most: number }): string | undefined {
+/** A sentence about the places that are not told one by one; undefined if there are none. */
+function describeMore({ more, most }: { more: number; most: number }): string | undefined {
   if (more === 0) return undefined
   return `${more >= most ? 'at least ' : ''}${more} more ${more === 1 ? 'place' : 'places'}`
 }

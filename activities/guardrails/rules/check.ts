@@ -4,15 +4,15 @@ import type { Asker } from '../../fairness/teamqueue.ts'
 import type { DetectorPool } from '../pool.ts'
 import type { ThreadKind } from './compiled.ts'
 
-/** So much processor time a pattern or a list may take to be compiled. */
+/** The processor time that a pattern or a list may take to be compiled. */
 const COMPILE_MS = 1_000
 
 const FIELDS = { REGEX: 'pattern', KEYWORD_LIST: 'keywords' } as const
 const isOfThread = (kind: RuleKind): kind is ThreadKind => kind in FIELDS
 
 /**
- * What is wrong with a config that only shows when it is compiled, which is done in a thread; an empty list if nothing is.
- * Rejects with DetectorsBusy (pool.ts).
+ * Lists the problems of a config that only show when it is compiled, which is done in a thread.
+ * Rejects with DetectorsBusy (threads.ts).
  */
 export async function checkRuleConfig(
   pool: DetectorPool,

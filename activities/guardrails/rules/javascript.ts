@@ -23,11 +23,11 @@ export type Judged = { ms: number } & (
 )
 
 /** The processor time of a code, in milliseconds, and what its values may take in the sandbox. */
-export const CODE_RULE_MS = 250
+const CODE_RULE_MS = 250
 const MEMORY_MB = 32
 const PATIENCE_MS = 60_000
 
-/** So much of a message of a code is told. */
+/** The longest message of a code that is told. */
 const MAX_MESSAGE = 500
 
 /** The code sees the text as `text`. On the line of the code, so that lines keep their numbers. */
@@ -36,7 +36,7 @@ const HEAD = 'const text = $input; '
 /** What every code reads: checkRuleCode has seen to that when the rule was saved. */
 const READS: ScriptReads = { ...emptyReads(), roots: new Set(['input']) }
 
-/** What is wrong with a code, each in a sentence with its line; an empty list if nothing is seen. */
+/** Lists the problems of a code, each in a sentence with its line. */
 export function checkRuleCode(code: string): string[] {
   const { problems, roots, nodes } = readCode(HEAD + code)
   if (problems.length > 0) return problems.map(moveColumn)

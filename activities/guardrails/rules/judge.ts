@@ -13,7 +13,7 @@ export type RuleDeps = {
   pool: DetectorPool
   evaluator?: Evaluator | undefined
   askModel?: AskModel | undefined
-  /** How long a rule may wait for a thread or a process, if whoever asks will ask again: then it rejects. */
+  /** How long a rule may wait for a thread or a process, if its caller will ask again: then it rejects. */
   patienceMs?: number | undefined
 }
 
@@ -21,15 +21,15 @@ export type RuleDeps = {
 export type RuleRequest = Asker & {
   text: string
   rules: StoredRule[]
-  /** Of an attempt: its model calls then stand in the usage of the execution. */
+  /** The meter of an attempt: its model calls then count for the execution. */
   meter?: UsageMeter | undefined
   /** Ends the calls to models. */
   signal?: AbortSignal | undefined
 }
 
-/** So much processor time the rules of a kind that works in threads have together, and so much all code. */
+/** The processor time of all rules that work in threads, and of all code. */
 const RULES_MS = 2_000
-/** So long, by the clock, a model may be waited for, for all rules that ask one. */
+/** How long all rules that ask a model may wait for it, by the clock. */
 const MODEL_MS = 10_000
 const CODES_AT_ONCE = 2
 const QUESTIONS_AT_ONCE = 4
@@ -38,7 +38,7 @@ const NO_TIME = 'there was no time left for it'
 
 /**
  * What each rule says of a text, in their order. Patterns and lists are looked for in a thread, code runs in evaluator
- * processes, models are asked, all side by side. Rejects with DetectorsBusy (pool.ts) when no thread was free in time.
+ * processes, models are asked, all side by side. Rejects with DetectorsBusy (threads.ts) when no thread was free in time.
  */
 export async function judgeByRules(deps: RuleDeps, request: RuleRequest): Promise<Judged[]> {
   const { rules } = request

@@ -6,7 +6,7 @@ import type { TextView } from '../../../db/detection/views.ts'
 import type { RuleConfigs } from '../../../db/guardrails/rules.ts'
 import { type Find, keepSome } from './places.ts'
 
-/** So many places are looked at: of those that overlap, one is kept. */
+/** How many places are looked at; one of those that overlap is kept. */
 const MAX_PLACES = 20_000
 
 /**

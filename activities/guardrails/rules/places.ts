@@ -10,7 +10,7 @@ export type FoundPlaces = { spans: Span[]; more: number; most: number }
  */
 export type Find = ((text: string, views: () => TextView[]) => FoundPlaces) & { size?: number }
 
-/** So many places of a rule are told one by one. */
+/** How many places of a rule are told one by one. */
 export const MAX_TOLD = 50
 
 /** The first places of those that are found, and how many there are, counted up to `counted`. */

@@ -6,7 +6,7 @@ import { type Find, keepSome } from './places.ts'
 /** A pattern is as long as its program: each step of it may be looked at for each character of a text. */
 const MAX_PROGRAM = 10_000
 
-/** So many are counted. What is behind a match may have to be read again for the next one. */
+/** How many are counted. The text behind a match may have to be read again for the next one. */
 const MAX_COUNTED = 100
 
 /** A step takes some hundred bytes; a character of a list of keywords takes some forty. */
@@ -18,7 +18,7 @@ const FLAGS: Record<string, number> = {
   s: RE2JS.DOTALL,
 }
 
-/** Finds the matches of a pattern in the text as it stands. Throws an Error that says why RE2 refuses the pattern. */
+/** Finds the matches of a pattern in the unchanged text. Throws an Error that says why RE2 refuses the pattern. */
 export function compileRegex({ pattern, flags }: RuleConfigs['REGEX']): Find {
   const compiled = compile(pattern, flags)
   const steps = compiled.programSize()

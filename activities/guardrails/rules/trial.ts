@@ -12,13 +12,13 @@ export type RuleTrial = {
   error?: string
 }
 
-/** So long a trial may take by the clock: samples that it does not come to have an error. */
+/** How long a trial may take by the clock: samples that it does not come to have an error. */
 const TRIAL_MS = 30_000
 const SAMPLES_AT_ONCE = { REGEX: 1, KEYWORD_LIST: 1, JAVASCRIPT: 1, LLM_PROMPT: 4 }
 
 /**
  * Applies one rule to samples, each as a check would, and tells what it makes of them in their order; of code that fails
- * also how. Nothing is stored. Rejects with DetectorsBusy (pool.ts).
+ * also how. Nothing is stored. Rejects with DetectorsBusy (threads.ts).
  */
 export async function tryRule(
   deps: RuleDeps,

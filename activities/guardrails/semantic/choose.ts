@@ -3,7 +3,7 @@ import type { LinearModel } from '../linear.ts'
 import { cutSentences, type MeaningWindow } from './windows.ts'
 import { collectWords, scoreWords, shareWords } from './words.ts'
 
-/** So many characters of windows are compared of a text: about two seconds of a processor. */
+/** How many characters of windows are compared of a text: about two seconds of a processor. */
 const BUDGET = 12_000
 /** Which share of that goes to windows at even distances, whatever they say. */
 const EVEN_SHARE = 0.4

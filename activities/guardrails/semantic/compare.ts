@@ -45,7 +45,7 @@ export async function embedText(embed: Embedder, text: string): Promise<{ model:
   return { model: EMBEDDING_MODEL, rows: packRows(rows) }
 }
 
-/** Of places that overlap the surest, then the first; a limited number of them, sorted by start. */
+/** Keeps the surest of places that overlap, then the first; a limited number of them, sorted by start. */
 function keepSurest<Found extends Span & Meaning>(found: Found[]): Found[] {
   const kept: Found[] = []
   for (const one of found.toSorted(

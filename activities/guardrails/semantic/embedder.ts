@@ -9,13 +9,13 @@ export const ROW_LENGTH = 512
  */
 export type Embedder = (texts: readonly string[]) => Promise<Float32Array>
 
-/** So many texts go through the model at once: with more it takes no less time, and keeps more memory. */
+/** How many texts go through the model at once: with more it takes no less time, and keeps more memory. */
 const BATCH = 8
-/** What is longer than any window can become by folding is cut. */
+/** Longer texts are cut: no window becomes longer by folding. */
 const LONGEST = 400
 /** A figure of a row is hardly ever over an eighth: so many steps make 1 of a signed byte. */
 const SCALE = 1_016
-/** What is longer is no word, and takes the model many times as long as words do. */
+/** Longer ones are not words, and take the model many times as long as words do. */
 const LONG_WORD = /(\S{40})\S+/g
 const HAS_LETTERS = /\p{Script=Latin}{2}/u
 

@@ -25,9 +25,9 @@ export type StoredExemplars = {
 
 export const EXEMPLARS_FILE = new URL('./exemplars.json', import.meta.url)
 /** The least similarity to an exemplar of the team that is told. */
-export const OWN_SIMILARITY = 0.72
-/** What is less similar to its nearest exemplar cannot be said to mean the same. */
-export const LEAST_SIMILARITY = 0.5
+const OWN_SIMILARITY = 0.72
+/** A text that is less similar to its nearest exemplar cannot be said to mean the same. */
+const LEAST_SIMILARITY = 0.5
 
 type Nearest = { similarity: number; row: number }
 
@@ -40,7 +40,7 @@ export type ShippedExemplars = {
 } & Pick<StoredExemplars, 'nearness' | 'threshold' | 'calibration' | 'alone'>
 
 /** The exemplars of a file's text; throws if another model has made them. */
-export function readExemplars(text: string): ShippedExemplars {
+function readExemplars(text: string): ShippedExemplars {
   const stored = JSON.parse(text) as StoredExemplars
   if (stored.model !== EMBEDDING_MODEL)
     throw new Error(`The exemplars were made by ${stored.model}: npm run fit -- semantic`)

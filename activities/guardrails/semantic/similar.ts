@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { Embedding, KnownExemplar } from '../../../db/guardrails/exemplars.ts'
 import type { Asker } from '../../fairness/teamqueue.ts'
-import { createThreadPool, type ThreadPool } from '../pool.ts'
+import { createThreadPool, type ThreadPool } from '../../threads.ts'
 import type { Checked, Severity, Violation, ViolationAction } from '../violations.ts'
 import type { SemanticJob, SemanticResult, Similar } from './messages.ts'
 

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { standBehind, type ThreadMessage } from '../messages.ts'
+import { standBehind, type ThreadMessage } from '../../threads.ts'
 import { compareText, embedText } from './compare.ts'
 import { loadEmbedder } from './embedder.ts'
 import type { SemanticJob, SemanticResult } from './messages.ts'

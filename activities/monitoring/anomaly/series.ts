@@ -30,7 +30,7 @@ export const LEAST_REQUESTS = 15
 
 /** How much comes before an hour that is judged, and how much of it there must be at least. */
 export const HISTORY_MS = 28 * 86_400_000
-export const WARM_UP_MS = 7 * 86_400_000
+const WARM_UP_MS = 7 * 86_400_000
 export const HOUR_MS = 3_600_000
 
 /** The hours before one, and the hour itself; undefined if nothing was in it. */

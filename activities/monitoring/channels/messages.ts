@@ -1,4 +1,5 @@
 import type { SentNotice } from '../../../db/monitoring/channels/deliveries.ts'
+import { escapeMarkup } from '../../../workflows/texts.ts'
 
 /** What is told of something, wherever it is told. `id` stays the same for all tries of a delivery. */
 export type NotificationMessage = {
@@ -38,7 +39,7 @@ export function describeNotice(
   }
 }
 
-/** The message with which somebody tries a channel. */
+/** The message that tries a channel out. */
 export function describeTest(id: string, teamId: string, url: string): NotificationMessage {
   const about = { noticeId: null, subjectId: null, workflowId: null, alertType: null }
   return {
@@ -74,7 +75,7 @@ export function writeSlackBody({ data }: NotificationMessage): string {
   const about = [data.severity, data.alertType, data.workflowId && `workflow ${data.workflowId}`]
   const text = [
     `*${escapeSlack(cutLine(data.title))}*`,
-    // What is cut is the message, so that the link stays.
+    // The message is cut, so that the link stays.
     escapeSlack(data.message.slice(0, MAX_SLACK).toWellFormed()),
     `${about.filter(Boolean).join(' · ')} · <${data.url}>`,
   ]
@@ -96,10 +97,5 @@ function cutLine(text: string): string {
  * `[words](link)`: a character that is not seen takes them apart.
  */
 function escapeSlack(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('@', '@\u200b')
-    .replaceAll('](', ']\u200b(')
+  return escapeMarkup(text, /[&<>]/g).replaceAll('@', '@\u200b').replaceAll('](', ']\u200b(')
 }

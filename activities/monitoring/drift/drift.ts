@@ -16,7 +16,7 @@ import { type Seen, settleShift } from '../shift/verdict.ts'
 
 /** The days before a window that are looked at: the last one is compared with the fourteen that ended a day before it. */
 export const DRIFT_DAYS = 15
-export const DRIFT_METRICS: Record<DriftSide, string> = { INPUT: 'drift.input', OUTPUT: 'drift.output' }
+const DRIFT_METRICS: Record<DriftSide, string> = { INPUT: 'drift.input', OUTPUT: 'drift.output' }
 
 /** Where a mean has moved by this part of how far texts lie apart, about every eighth text is of something else. */
 const LEAST_MEANING = 0.16

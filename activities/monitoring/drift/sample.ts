@@ -12,7 +12,6 @@ import { readRules } from '../../../db/redaction/rules.ts'
 import type { Store } from '../../../db/scope.ts'
 import { isObject } from '../../../workflows/json.ts'
 import { takeTurn } from '../../../workflows/turns.ts'
-import { DETECTORS_BUSY } from '../../guardrails/pool.ts'
 import {
   EMBEDDING_MODEL,
   isComparable,
@@ -21,6 +20,7 @@ import {
   ROW_LENGTH,
 } from '../../guardrails/semantic/embedder.ts'
 import { embedExemplar, type SemanticPool } from '../../guardrails/semantic/similar.ts'
+import { THREADS_BUSY } from '../../threads.ts'
 import { meanOf } from '../shift/compare.ts'
 import { readTexts } from './texts.ts'
 
@@ -49,7 +49,7 @@ export async function sampleDrift(
       try {
         await sampleSide(store, semantic, { execution, side, rules })
       } catch (error) {
-        if (isDatabaseAway(error) || (error as Error).name === DETECTORS_BUSY) throw error
+        if (isDatabaseAway(error) || (error as Error).name === THREADS_BUSY) throw error
         onFault(execution.id, error)
       }
     }

@@ -1,3 +1,5 @@
+import { escapeMarkup } from '../../../workflows/texts.ts'
+
 /** A part of a bar: `name` is said in the legend. */
 export type ChartSeries = { name: string; color: string }
 
@@ -132,12 +134,9 @@ function findTop(value: number): number {
   return [1, 2, 4, 8, 10].map((step) => step * power).find((top) => top >= value)!
 }
 
-const NAMED: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
 /** A text as XML has it: characters that XML may not have are replaced. */
 function escapeXml(text: string): string {
-  const plain = text.toWellFormed().replace(/[\p{Cc}\ufffe\uffff]/gu, '\ufffd')
-  return plain.replace(/[&<>"']/g, (sign) => NAMED[sign]!)
+  return escapeMarkup(text.toWellFormed().replace(/[\p{Cc}\ufffe\uffff]/gu, '\ufffd'))
 }
 
 function cut(text: string, most: number): string {

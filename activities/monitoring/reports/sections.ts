@@ -15,7 +15,7 @@ export type Chart = { cid: string; title: string; alt: string; svg: string }
 export type ReportItem = { tag: string; color: string; text: string; details: string; link: string | null }
 
 /** One line of the CSV. */
-export type CsvRow = { section: string; date: string; name: string; measure: string; value: string | number }
+type CsvRow = { section: string; date: string; name: string; measure: string; value: string | number }
 
 /** What a mail says of one metric: HTML, text and CSV are all made of it. */
 export type MailSection = {

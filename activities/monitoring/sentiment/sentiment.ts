@@ -10,7 +10,7 @@ import { type Seen, settleShift } from '../shift/verdict.ts'
 
 /** The days before a window that are looked at: the last one is compared with the four weeks that ended a day before it. */
 export const SENTIMENT_DAYS = 29
-export const SENTIMENT_METRIC = 'sentiment'
+const SENTIMENT_METRIC = 'sentiment'
 
 /** Less than that nobody would notice. */
 const LEAST_SHIFT = 0.12

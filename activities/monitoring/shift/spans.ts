@@ -9,8 +9,8 @@ export const SHORT_HOURS = 3
 export const SPANS = ['whole', 'short'] as const
 
 /** With fewer there is nothing to compare, and that is what is said. */
-export const LEAST_REFERENCE = 50
-export const LEAST_CURRENT = 20
+const LEAST_REFERENCE = 50
+const LEAST_CURRENT = 20
 /** The last hours are compared only where it is known how these hours differ from others. */
 const LEAST_DAYS = 5
 

@@ -11,7 +11,6 @@ import type { Dial } from '../../egress/dial.ts'
 import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import type { Files } from '../../files/files.ts'
-import type { Guard } from '../../guardrails/guarding.ts'
 import type { CheckText } from '../../guardrails/violations.ts'
 import type { HttpClient } from '../../http/http.ts'
 import type { Metrics } from '../../metrics.ts'
@@ -39,14 +38,14 @@ export type NodeContext = {
   /** Only attempts have it: they may send what the execution that is retried has sent, under the same key. */
   sending?: Sending
   http: HttpClient
-  /** Only attempts have them: whoever opens a secret works in an activity of its own. */
+  /** Only attempts have them: a secret is opened in an activity of its own. */
   credentials?: Credentials
   /** Only attempts have them. */
   files?: Files
   /** Only attempts have it. */
   dial?: Dial
-  /** Only attempts have it: makes the checks of the node's guardrails. */
-  guard?: Guard
+  /** Only attempts have it: makes the checks of the node's guardrails beside its work, which is not done again for them. */
+  guard?: CheckText
   /** Only attempts have it: every call to a model is noted there before it is sent. */
   meter?: UsageMeter
   /**

@@ -10,6 +10,12 @@ type Picking = Extract<FormatConversion, { document: string }>
 type Page = ReturnType<typeof load>
 type Selection = ReturnType<Page>
 
+/**
+ * Conversions for graphs that come from n8n. They use n8n's own libraries, so that odd pages and documents give what they
+ * gave there. The service's own nodes read XML by `reading/xml/`, which refuses what is not well-formed, and pages by
+ * `expressions/convert.ts`; neither is changed for the sake of n8n's results.
+ */
+
 /** The fields of a page; one that is not found is left out. */
 export function pickFields({ document, fields, ...tidying }: Picking): Record<string, unknown> {
   const page = load(document)

@@ -1,4 +1,6 @@
-/** What is wrong with a document, and where. */
+import { ENTITIES } from '../../../workflows/texts.ts'
+
+/** A fault of a document, and its place. */
 export type XmlFault = SyntaxError & { at: number }
 
 /** What XML cannot have, however it is written: most control characters, halves of surrogate pairs, U+FFFE and U+FFFF. */
@@ -58,11 +60,9 @@ export function escapeAttribute(text: string): string {
   return text.replace(/[&<>"\t\n\r]/g, escapeCharacter)
 }
 
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
 /** A character as a reference. */
 export function escapeCharacter(character: string): string {
-  return ESCAPES[character] ?? `&#${character.codePointAt(0)};`
+  return ENTITIES[character] ?? `&#${character.codePointAt(0)};`
 }
 
 function demandWritable(text: string): void {

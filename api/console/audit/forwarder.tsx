@@ -1,12 +1,12 @@
 import { useState } from 'react'
-import { type Forwarder, saveForwarder } from '../data/audit.ts'
-import { useCredentials } from '../data/credentials.ts'
+import { useCredentials } from '../credentials/data.ts'
 import { problemAt } from '../data/refusal.ts'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { type Forwarder, saveForwarder } from './data.ts'
 
 const TYPES = [
   { value: 'HTTPS', label: 'HTTPS – a POST of a JSON array' },

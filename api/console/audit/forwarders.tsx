@@ -1,4 +1,16 @@
 import { useState } from 'react'
+import { addressOf } from '../data/client.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Switch } from '../kit/controls/input.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { useRowWork } from '../kit/trial.ts'
+import { useTeam } from '../shell/role.tsx'
 import {
   deleteForwarder,
   type Forwarder,
@@ -6,19 +18,7 @@ import {
   saveForwarder,
   testForwarder,
   useForwarders,
-} from '../data/audit.ts'
-import { addressOf } from '../data/client.ts'
-import { tellError } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { Switch } from '../kit/input.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Age } from '../kit/time.tsx'
-import { useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { ForwarderDialog } from './forwarder.tsx'
 
 /** What sends the entries to a SIEM as they are written. */
@@ -103,19 +103,8 @@ function State({ forwarder }: { forwarder: Forwarder }) {
 
 function Actions({ forwarder, onEdit }: { forwarder: Forwarder; onEdit: () => void }) {
   const { id, teamId, name, enabled } = forwarder
-  const [busy, setBusy] = useState(false)
+  const { busy, test } = useRowWork(name)
   const confirm = useConfirm()
-  const test = async () => {
-    setBusy(true)
-    try {
-      const { status, message } = await testForwarder(teamId, id)
-      notify(`${name}: ${message}`, status === 'SUCCESS' ? 'good' : 'bad')
-    } catch (error) {
-      notify(`${name}: ${tellError(error)}`, 'bad')
-    } finally {
-      setBusy(false)
-    }
-  }
   const remove = () =>
     confirm({
       title: 'Delete this forwarder?',
@@ -136,7 +125,12 @@ function Actions({ forwarder, onEdit }: { forwarder: Forwarder; onEdit: () => vo
   return (
     <div className="row">
       <Switch checked={enabled} onChange={(next) => void enable(next)} label={`${name} is on`} />
-      <Button small busy={busy} aria-label={`Test ${name}`} onClick={() => void test()}>
+      <Button
+        small
+        busy={busy}
+        aria-label={`Test ${name}`}
+        onClick={() => test(() => testForwarder(teamId, id))}
+      >
         Test
       </Button>
       <Button small aria-label={`Edit ${name}`} onClick={onEdit}>

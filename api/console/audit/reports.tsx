@@ -1,19 +1,19 @@
 import { useState } from 'react'
-import { type AuditReport, createReport, deleteReport, isMade, useReports } from '../data/audit.ts'
 import { addressOf } from '../data/client.ts'
 import { serverNow } from '../data/clock.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button, LinkButton } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { DateInput, Select, TextInput } from '../kit/input.tsx'
+import { Button, LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { DateInput, Select, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age, Time } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { type AuditReport, createAuditReport, deleteAuditReport, isMade, useAuditReports } from './data.ts'
 
 const TYPES: readonly { value: AuditReport['type']; label: string }[] = [
   { value: 'COMPLIANCE', label: 'Compliance – access, permissions, credentials' },
@@ -31,7 +31,7 @@ const STATES: Record<AuditReport['status'], { label: string; tone: Tone }> = {
 /** Reports for those who ask for proof: a worker makes them, and each proves the chain. */
 export function AuditReports() {
   const { teamId } = useTeam()
-  const found = useReports(teamId)
+  const found = useAuditReports(teamId)
   const [open, setOpen] = useState(false)
   return (
     <>
@@ -118,7 +118,7 @@ function Actions({ report }: { report: AuditReport }) {
       label: 'Delete',
       danger: true,
       work: async () => {
-        await deleteReport(teamId, id)
+        await deleteAuditReport(teamId, id)
         notify('Report deleted')
       },
     })
@@ -152,7 +152,7 @@ function NewReport({ onClose }: { onClose: () => void }) {
   const [to, setTo] = useState(() => new Date().toISOString())
   const send = async () => {
     const chosen = TYPES.find(({ value }) => value === type)?.value ?? 'COMPLIANCE'
-    await createReport(teamId, { name, type: chosen, from, to })
+    await createAuditReport(teamId, { name, type: chosen, from, to })
     notify('The report is being made')
   }
   return (

@@ -1,15 +1,16 @@
-import { type FormEvent, useState } from 'react'
-import { purgeAudit, type Retention, updateRetention, useRetention } from '../data/audit.ts'
+import '../people/team.css'
+import { useState } from 'react'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { useSend } from '../kit/send.ts'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { Time } from '../kit/time.tsx'
-import '../people/team.css'
 import { useTeam } from '../shell/role.tsx'
+import { purgeAudit, type Retention, updateRetention, useRetention } from './data.ts'
 
 /** For how long entries and reports are kept. */
 export function AuditRetention() {
@@ -28,27 +29,15 @@ function Policy({ policy, teamId }: { policy: Retention; teamId: string }) {
   const [days, setDays] = useState<number | undefined>(policy.retentionDays)
   const [reportDays, setReportDays] = useState<number | undefined>(policy.reportRetentionDays)
   const [auto, setAuto] = useState(policy.autoDeleteEnabled)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
   const confirm = useConfirm()
-  const send = async (event: FormEvent) => {
-    event.preventDefault()
-    if (busy) return
-    setBusy(true)
-    setError(null)
-    try {
-      await updateRetention(teamId, {
-        retentionDays: days ?? Number.NaN,
-        reportRetentionDays: reportDays ?? Number.NaN,
-        autoDeleteEnabled: auto,
-      })
-      notify('Retention saved')
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { error, busy, onSubmit } = useSend(async () => {
+    await updateRetention(teamId, {
+      retentionDays: days ?? Number.NaN,
+      reportRetentionDays: reportDays ?? Number.NaN,
+      autoDeleteEnabled: auto,
+    })
+    notify('Retention saved')
+  })
   const purge = () =>
     confirm({
       title: 'Remove old entries now?',
@@ -62,7 +51,7 @@ function Policy({ policy, teamId }: { policy: Retention; teamId: string }) {
     })
   return (
     <div className="settings">
-      <form onSubmit={(event) => void send(event)}>
+      <form onSubmit={onSubmit}>
         <Field
           label="Entries are kept for"
           required

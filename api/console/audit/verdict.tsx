@@ -1,11 +1,11 @@
 import { useState } from 'react'
-import { type Noted, type Verification, verifyAudit } from '../data/audit.ts'
-import { Button } from '../kit/button.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { Icon } from '../kit/icon.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Icon } from '../kit/controls/icon.tsx'
 import { Refused } from '../kit/states.tsx'
 import { Time } from '../kit/time.tsx'
 import { keep, recall } from '../shell/theme.ts'
+import { type Noted, type Verification, verifyAudit } from './data.ts'
 
 type Kind = NonNullable<Verification['problem']>['kind']
 

@@ -1,30 +1,19 @@
-import { type FormEvent, type KeyboardEvent, useCallback, useEffect, useRef, useState } from 'react'
+import './chat.css'
+import { type FormEvent, type KeyboardEvent, useEffect, useRef } from 'react'
 import { useParams } from 'wouter'
-import {
-  type Chat,
-  deleteChat,
-  followReply,
-  type Message,
-  postMessage,
-  refreshChats,
-  type Sent,
-  stopReply,
-  useChat,
-  writeMessage,
-} from '../data/chats.ts'
-import { isRefused, Refusal } from '../data/refusal.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { go } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextArea } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { TextArea } from '../kit/input.tsx'
 import { notifyError } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Age } from '../kit/time.tsx'
-import './chat.css'
+import { type Chat, deleteChat, type Message, stopReply, useChat } from './data.ts'
 import { Steps } from './steps.tsx'
+import { useTalk } from './talk.ts'
 
 /** One chat: its messages, the reply as it comes, and the next message. */
 export function ChatPage() {
@@ -35,86 +24,15 @@ export function ChatPage() {
 
 function Conversation({ chat }: { chat: Chat }) {
   const { id, messages } = chat
-  const confirm = useConfirm()
-  const [text, setText] = useState('')
-  const [sent, setSent] = useState<string | null>(null)
-  /** What has come of the reply; null while none is being written. */
-  const [reply, setReply] = useState<string | null>(null)
-  const tried = useRef<Sent | null>(null)
+  const talk = useTalk(chat)
+  const { sent, reply, busy, shown } = talk
+  const remove = useRemoval(id)
   const end = useRef<HTMLDivElement>(null)
-  const streaming = messages.at(-1)?.status === 'STREAMING' ? messages.at(-1)!.id : null
-
-  const watch = useCallback(async (work: () => Promise<void>) => {
-    setReply('')
-    try {
-      await work()
-    } catch (error) {
-      notifyError(error)
-    }
-    await refreshChats()
-    setReply(null)
-    setSent(null)
-  }, [])
-
-  // A reply that was being written when the page was opened.
-  const busy = reply !== null
-  useEffect(() => {
-    if (streaming === null || sent !== null) return
-    const left = new AbortController()
-    void watch(() =>
-      followReply(id, streaming, setReply, left.signal).catch((error) => {
-        if (!left.signal.aborted) throw error
-      }),
-    )
-    return () => left.abort()
-  }, [id, streaming, sent, watch])
-
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is new is shown
   useEffect(() => {
     end.current?.scrollIntoView({ block: 'nearest' })
   }, [messages.length, reply, sent])
 
-  const send = () => {
-    const content = text.trim()
-    if (content === '' || busy) return
-    setText('')
-    setSent(content)
-    const message = writeMessage(content, tried.current)
-    tried.current = message
-    void watch(async () => {
-      try {
-        await postMessage(id, message, setReply)
-        tried.current = null
-      } catch (error) {
-        // What was not taken is not lost. Without an answer, it may have been.
-        if (error instanceof Refusal) setText((next) => (next ? `${content}\n${next}` : content))
-        if (!isRefused(error, 0)) tried.current = null
-        throw error
-      }
-    })
-  }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    send()
-  }
-  const key = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
-    event.preventDefault()
-    send()
-  }
-  const remove = () =>
-    confirm({
-      title: 'Delete this chat?',
-      text: 'All of its messages, and the executions that replied, are deleted. This cannot be undone.',
-      label: 'Delete the chat',
-      danger: true,
-      work: async () => {
-        await deleteChat(id)
-        go('/chat')
-      },
-    })
-
-  const shown = messages.filter((message) => !(message.id === streaming && busy))
   return (
     <>
       <PageHeader title={chat.title || 'New chat'} crumbs={[['Chat', '/chat']]}>
@@ -142,25 +60,57 @@ function Conversation({ chat }: { chat: Chat }) {
           )}
           <div ref={end} />
         </section>
-        <form className="next" onSubmit={submit}>
-          <Field label="Message" help="Enter sends, Shift+Enter begins a new line.">
-            <TextArea value={text} onChange={setText} rows={3} maxLength={100_000} onKeyDown={key} />
-          </Field>
-          <div className="row">
-            {busy ? (
-              <Button icon="stop" onClick={() => void stopReply(id).catch(notifyError)}>
-                Stop the reply
-              </Button>
-            ) : (
-              <Button type="submit" look="primary" disabled={text.trim() === ''}>
-                Send
-              </Button>
-            )}
-          </div>
-        </form>
+        <Next id={id} talk={talk} />
       </div>
     </>
   )
+}
+
+/** Where the next message is written, or the reply stopped. */
+function Next({ id, talk }: { id: string; talk: ReturnType<typeof useTalk> }) {
+  const { text, setText, busy, send } = talk
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    send()
+  }
+  const key = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
+    event.preventDefault()
+    send()
+  }
+  return (
+    <form className="next" onSubmit={submit}>
+      <Field label="Message" help="Enter sends, Shift+Enter begins a new line.">
+        <TextArea value={text} onChange={setText} rows={3} maxLength={100_000} onKeyDown={key} />
+      </Field>
+      <div className="row">
+        {busy ? (
+          <Button icon="stop" onClick={() => void stopReply(id).catch(notifyError)}>
+            Stop the reply
+          </Button>
+        ) : (
+          <Button type="submit" look="primary" disabled={text.trim() === ''}>
+            Send
+          </Button>
+        )}
+      </div>
+    </form>
+  )
+}
+
+function useRemoval(id: string): () => void {
+  const confirm = useConfirm()
+  return () =>
+    confirm({
+      title: 'Delete this chat?',
+      text: 'All of its messages, and the executions that replied, are deleted. This cannot be undone.',
+      label: 'Delete the chat',
+      danger: true,
+      work: async () => {
+        await deleteChat(id)
+        go('/chat')
+      },
+    })
 }
 
 function Said({ message }: { message: Message }) {

@@ -1,8 +1,8 @@
 import { useState } from 'react'
-import { useExecution } from '../data/executions.ts'
+import { useExecution } from '../executions/data.ts'
 import { Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { formatDuration } from '../kit/time.tsx'
 
 /** What the execution behind a reply has done, such as the tools that its agent called; read when it is opened. */

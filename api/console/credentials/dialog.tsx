@@ -1,4 +1,12 @@
 import { useState } from 'react'
+import { problemAt, tellError } from '../data/refusal.ts'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextInput } from '../kit/controls/input.tsx'
+import { nameType } from '../kit/names.ts'
+import { notify } from '../kit/notices.tsx'
+import { Dialog, FormDialog } from '../kit/overlays/dialog.tsx'
+import { Loaded } from '../kit/states.tsx'
+import { useTeam } from '../shell/role.tsx'
 import {
   type Credential,
   createCredential,
@@ -6,15 +14,7 @@ import {
   updateCredential,
   useCredential,
   useCredentialTypes,
-} from '../data/credentials.ts'
-import { problemAt, tellError } from '../data/refusal.ts'
-import { Dialog, FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, Select, TextInput } from '../kit/input.tsx'
-import { nameType } from '../kit/names.ts'
-import { notify } from '../kit/notices.tsx'
-import { Loaded } from '../kit/states.tsx'
-import { useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { KeyFields, readKeys, startKeys, type Typed } from './keys.tsx'
 
 type NewProps = {
@@ -98,7 +98,7 @@ export function CredentialDialog({ onClose, types, onMade }: NewProps) {
 }
 
 /** Tests a credential, and says what came of it. */
-export async function tellTest(teamId: string, { id, name }: { id: string; name: string }): Promise<void> {
+async function tellTest(teamId: string, { id, name }: { id: string; name: string }): Promise<void> {
   try {
     const { status, message } = await testCredential(teamId, id)
     notify(`${name}: ${message}`, status === 'SUCCESS' ? 'good' : 'bad')

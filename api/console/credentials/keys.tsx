@@ -1,7 +1,7 @@
-import type { CredentialKey } from '../data/credentials.ts'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { nameKey } from '../kit/names.ts'
+import type { CredentialKey } from './data.ts'
 
 /** What was typed for each key; a key in `dropped` is to be removed. */
 export type Typed = { texts: Record<string, string>; dropped: Record<string, boolean> }

@@ -1,25 +1,24 @@
 import { useMemo, useState } from 'react'
+import { useQueryState } from '../kit/address.ts'
+import { Button, LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select, TextInput } from '../kit/controls/input.tsx'
+import { PageHeader } from '../kit/header.tsx'
+import { Menu } from '../kit/overlays/menu.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { Pill } from '../kit/status.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { useRowWork } from '../kit/trial.ts'
+import { useCommands } from '../shell/commands.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type CredentialItem,
   connectCredential,
   testCredential,
   useCredentials,
   useCredentialTypes,
-} from '../data/credentials.ts'
-import { tellError } from '../data/refusal.ts'
-import { useQueryState } from '../kit/address.ts'
-import { Button, LinkButton } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
-import { PageHeader } from '../kit/header.tsx'
-import { Select, TextInput } from '../kit/input.tsx'
-import { Menu } from '../kit/menu.tsx'
-import { notify } from '../kit/notices.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Age } from '../kit/time.tsx'
-import { useCommands } from '../shell/commands.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { CredentialDialog, EditCredential } from './dialog.tsx'
 import { CredentialUsage, DeleteCredential } from './usage.tsx'
 
@@ -152,30 +151,21 @@ type ActionsProps = { credential: CredentialItem; onWork: (work: Work) => void }
 
 function Actions({ credential, onWork }: ActionsProps) {
   const { id, name, type, teamId } = credential
-  const [busy, setBusy] = useState(false)
-  const run = async (work: () => Promise<void>) => {
-    setBusy(true)
-    try {
-      await work()
-    } catch (error) {
-      notify(`${name}: ${tellError(error)}`, 'bad')
-    } finally {
-      setBusy(false)
-    }
-  }
-  const test = async () => {
-    const { status, message } = await testCredential(teamId, id)
-    notify(`${name}: ${message}`, status === 'SUCCESS' ? 'good' : 'bad')
-  }
+  const { busy, run, test } = useRowWork(name)
   // The browser goes to the authorization server, which sends it back.
   const connect = async () => location.assign(await connectCredential(id))
   return (
     <div className="row">
-      <Button small busy={busy} aria-label={`Test ${name}`} onClick={() => void run(test)}>
+      <Button
+        small
+        busy={busy}
+        aria-label={`Test ${name}`}
+        onClick={() => test(() => testCredential(teamId, id))}
+      >
         Test
       </Button>
       {type === 'OAUTH2' && (
-        <Button small icon="link" aria-label={`Connect ${name}`} onClick={() => void run(connect)}>
+        <Button small icon="link" aria-label={`Connect ${name}`} onClick={() => run(connect)}>
           Connect
         </Button>
       )}

@@ -1,12 +1,12 @@
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { deleteCredential, useCredentialUsage } from '../data/credentials.ts'
-import { Button } from '../kit/button.tsx'
-import { Dialog, FormDialog } from '../kit/dialog.tsx'
-import { Checkbox } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Checkbox } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { Dialog, FormDialog } from '../kit/overlays/dialog.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { useRole } from '../shell/role.tsx'
+import { deleteCredential, useCredentialUsage } from './data.ts'
 
 type Of = { id: string; name: string; onClose: () => void }
 

@@ -1,12 +1,8 @@
-import { useReactFlow } from '@xyflow/react'
-import { useCallback, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { isRefused, problemsOf } from '../data/refusal.ts'
-import { ExecuteDialog } from '../executions/execute.tsx'
-import { go, useQueryState } from '../kit/address.ts'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Dialog } from '../kit/dialog.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
+import { ExecuteDialog } from '../executions/starting/execute.tsx'
+import { useQueryState } from '../kit/address.ts'
+import { tellTarget, useAdding } from './adding.ts'
 import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
@@ -15,78 +11,37 @@ import { Dock } from './dock.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { pasteAny } from './graph/foreign.ts'
-import { isLoop, type NodeTypes, nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
-import { moveStore, send } from './graph/save.ts'
-import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
+import { isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
+import { HelpDialog } from './help.tsx'
 import { JsonView } from './jsonview.tsx'
-import { KEYS, useKeys } from './keys.ts'
+import { useKeys } from './keys.ts'
 import { Listen } from './listen.tsx'
 import { Problems } from './problems.tsx'
+import { type EditorProps, useSaving } from './saving.ts'
+import { useSight } from './sight.ts'
 
-export type EditorProps = {
-  store: EditorStore
-  types: NodeTypes
-  id: string | undefined
-  teamId: string
-  active: boolean
-  readOnly: boolean
-  storeKey: string
-}
-
-/** The page around the canvas: what is added, what is open, what was refused. */
-export function Editor({ store, types, id, teamId, active, readOnly, storeKey }: EditorProps) {
-  const flow = useReactFlow()
-  const confirm = useConfirm()
+/** What one does with the draft on this page: adding, opening, connecting, saving. The keys do it too. */
+function useEditing(props: EditorProps) {
+  const { store, types, teamId, readOnly } = props
   const focus = useFocus()
   const acts = useMemo(() => createActs(store, types, focus), [store, types, focus])
+  const sight = useSight()
+  const adding = useAdding(store, types, acts, sight)
+  const saving = useSaving(props)
   const [{ view }, setQuery] = useQueryState({ view: 'canvas' })
-  const [target, setTarget] = useState<Target | 'free' | null>(null)
-  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | null>(null)
   const [connecting, setConnecting] = useState<string | null>(null)
-  const [busy, setBusy] = useState(false)
-  const canvas = useRef<HTMLDivElement>(null)
-  useLeaveGuard(store)
-
-  const pick = useCallback((next: Target) => {
-    setConnecting(null)
-    setTarget(next)
-  }, [])
-  const centre = () => {
-    const { left, top, width, height } = canvas.current!.getBoundingClientRect()
-    return flow.screenToFlowPosition({ x: left + width / 2 - 100, y: top + height / 2 - 30 })
-  }
-  /** Behind the chosen node, into the chosen empty loop, else into the middle of what one sees. */
-  const resolve = (wanted: Target | 'free', type: string): Target => {
-    if (wanted !== 'free') return wanted
-    const anchor = acts.anchor()
-    if (!anchor || types.get(type)?.kind === 'trigger') return { at: centre(), free: true }
-    const { nodes } = store.get().draft
-    const empty = isLoop(anchor.type) && !nodes.some(({ parentId }) => parentId === anchor.id)
-    return empty ? { inside: anchor.id } : { after: acts.freeEnd(anchor) }
-  }
-  // What is new, and what the panel would cover, is brought into sight.
-  const reveal = useCallback(
-    (node: string) => {
-      const look = () => {
-        const shown = flow.getInternalNode(node)
-        if (!shown || !canvas.current) return
-        const { x, y } = shown.internals.positionAbsolute
-        const at = flow.flowToScreenPosition({ x: x + (shown.width ?? 0), y })
-        const { left, right, top, bottom } = canvas.current.getBoundingClientRect()
-        if (at.x > left + 100 && at.x < right && at.y > top && at.y < bottom - 60) return
-        void flow.setCenter(x + 100, y + 30, { zoom: flow.getZoom(), duration: 200 })
-      }
-      requestAnimationFrame(() => requestAnimationFrame(look))
+  const { ask } = adding
+  const { reveal } = sight
+  const pick = useCallback(
+    (next: Target) => {
+      setConnecting(null)
+      ask(next)
     },
-    [flow],
+    [ask],
   )
-  const add = (type: string) => {
-    reveal(acts.add(type, resolve(target ?? 'free', type)))
-    setTarget(null)
-  }
   const open = useCallback(
     (node: string) => {
       store.set({ open: node, selected: new Set([node]) })
@@ -94,72 +49,53 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
     },
     [store, reveal],
   )
-  const jump = (node: string) => {
-    setQuery({ view: 'canvas' }, { replace: true })
-    open(node)
-    void flow.fitView({ nodes: [{ id: node }], maxZoom: 1, duration: 200 })
-  }
-
-  const save = async (over = false): Promise<string> => {
-    setBusy(true)
-    try {
-      const saved = await send(store, types, { teamId, id, over })
-      notify(saved.warnings > 0 ? `Saved, with ${saved.warnings} warnings` : 'Saved')
-      return saved.id
-    } finally {
-      setBusy(false)
-    }
-  }
-  const follow = (made: string) => {
-    if (id !== undefined) return
-    moveStore(storeKey, made)
-    go(`/workflows/${made}/edit`, { replace: true })
-  }
-  const saveHere = async () => {
-    if (busy) return
-    try {
-      follow(await save())
-    } catch (error) {
-      if (isRefused(error, 412)) {
-        confirm({
-          title: 'Somebody else has saved this workflow',
-          text: 'You can look at what they did under Versions. Saving yours makes a newer version of it.',
-          label: 'Save mine over it',
-          danger: true,
-          work: () => save(true),
-        })
-      } else if (problemsOf(error).length === 0) notifyError(error)
-      else notify('Not saved: see what is wrong', 'bad')
-    }
-  }
-  const fit = () => void flow.fitView({ padding: 0.16, maxZoom: 1, duration: 200 })
-  const addNote = () => acts.addNote(centre())
+  const show = (next: string) => setQuery({ view: next }, { replace: true })
+  const addNote = () => acts.addNote(sight.centre())
   useKeys(
     store,
     acts,
     {
-      onSave: () => void saveHere(),
+      onSave: saving.saveHere,
       onAdd: (node) => {
         if (node) store.set({ selected: new Set([node]) })
         // What is typed next belongs into its field, however fast it comes: a canvas takes letters for commands.
-        flushSync(() => setTarget('free'))
+        flushSync(() => ask('free'))
       },
       onNote: addNote,
       onOpen: open,
       onConnect: setConnecting,
-      onFit: fit,
+      onFit: sight.fit,
       onPaste: (text) => void pasteAny(store, acts, teamId, text),
       onEscape: () => {
-        if (target) setTarget(null)
+        if (adding.target) adding.close()
         else store.set({ selected: new Set(), open: undefined, settings: false })
       },
     },
     readOnly,
     view === 'canvas',
   )
+  return {
+    ...{ acts, sight, adding, saving, view, show, focus, connecting, setConnecting, pick, open, addNote },
+    jump: (node: string) => {
+      show('canvas')
+      open(node)
+      sight.show(node)
+    },
+  }
+}
+
+type Editing = ReturnType<typeof useEditing>
+
+/** The page around the canvas: what is added, what is open, what was refused. */
+export function Editor(props: EditorProps) {
+  const { store, types, id, teamId, active, readOnly } = props
+  const editing = useEditing(props)
+  const { acts, saving, view, focus, connecting, setConnecting } = editing
+  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | null>(null)
+  useLeaveGuard(store)
   const dirty = useEditor(store, isDirty)
   const called = useEditor(store, ({ saved }) => saved?.nodes.some(isCalled) ?? false)
-  const stopListening = useCallback(() => setShown(null), [])
+  const close = useCallback(() => setShown(null), [])
   return (
     <div className="full editor">
       <Header
@@ -167,45 +103,20 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
         id={id}
         active={active}
         readOnly={readOnly}
-        busy={busy}
+        busy={saving.busy}
         view={view}
-        onView={(next) => setQuery({ view: next }, { replace: true })}
-        onSave={() => void saveHere()}
+        onView={editing.show}
+        onSave={saving.saveHere}
         onExecute={() => setShown('execute')}
         onListen={id && called ? () => setShown('listen') : undefined}
         onHelp={() => setShown('help')}
         onSettings={() => store.set({ open: undefined, settings: true })}
       />
       <div className="editor-body">
-        <div className="editor-canvas" ref={canvas}>
-          {view === 'json' ? (
-            <JsonView store={store} types={types} readOnly={readOnly} />
-          ) : (
-            <Canvas store={store} types={types} acts={acts} readOnly={readOnly} onPick={pick} onOpen={open}>
-              <Tools
-                store={store}
-                acts={acts}
-                readOnly={readOnly}
-                onAdd={() => setTarget('free')}
-                onNote={addNote}
-                onOpen={open}
-                onConnect={setConnecting}
-              />
-            </Canvas>
-          )}
-          {target && view === 'canvas' && !readOnly && (
-            <Palette
-              types={types}
-              where={tellTarget(target, acts.anchor(), acts.nodeOf)}
-              triggers={target === 'free' || 'at' in target}
-              onPick={add}
-              onClose={() => setTarget(null)}
-            />
-          )}
-          <Problems store={store} onJump={jump} />
-          {shown === 'listen' && id && (
-            <Listen store={store} id={id} teamId={teamId} onClose={stopListening} />
-          )}
+        <div className="editor-canvas" ref={editing.sight.canvas}>
+          <View {...props} editing={editing} />
+          <Problems store={store} onJump={editing.jump} />
+          {shown === 'listen' && id && <Listen store={store} id={id} teamId={teamId} onClose={close} />}
         </div>
         <Dock store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
       </div>
@@ -215,7 +126,7 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
           acts={acts}
           types={types}
           id={connecting}
-          onPick={pick}
+          onPick={editing.pick}
           onClose={() => {
             focus(connecting)
             setConnecting(null)
@@ -228,44 +139,47 @@ export function Editor({ store, types, id, teamId, active, readOnly, storeKey }:
           teamId={teamId}
           id={id}
           name={store.get().draft.name}
-          save={dirty && !readOnly ? save : undefined}
-          onClose={() => setShown(null)}
+          save={dirty && !readOnly ? saving.save : undefined}
+          onClose={close}
         />
       )}
-      <Dialog open={shown === 'help'} onClose={() => setShown(null)} title="Keys of the canvas">
-        <dl className="keys">
-          {KEYS.map(([key, text]) => (
-            <div key={key}>
-              <dt>
-                {key.split(' ').map((one) => (
-                  <kbd key={one}>{one}</kbd>
-                ))}
-              </dt>
-              <dd>{text}</dd>
-            </div>
-          ))}
-        </dl>
-      </Dialog>
+      <HelpDialog open={shown === 'help'} onClose={close} />
     </div>
+  )
+}
+
+/** The draft as a canvas, with the palette over it, or as JSON. */
+function View({ store, types, readOnly, editing }: EditorProps & { editing: Editing }) {
+  const { acts, adding, open, view } = editing
+  const { target } = adding
+  if (view === 'json') return <JsonView store={store} types={types} readOnly={readOnly} />
+  return (
+    <>
+      <Canvas store={store} types={types} acts={acts} readOnly={readOnly} onPick={editing.pick} onOpen={open}>
+        <Tools
+          store={store}
+          acts={acts}
+          readOnly={readOnly}
+          onAdd={() => adding.ask('free')}
+          onNote={editing.addNote}
+          onOpen={open}
+          onConnect={editing.setConnecting}
+        />
+      </Canvas>
+      {target && view === 'canvas' && !readOnly && (
+        <Palette
+          types={types}
+          where={tellTarget(target, acts)}
+          triggers={target === 'free' || 'at' in target}
+          onPick={adding.add}
+          onClose={adding.close}
+        />
+      )}
+    </>
   )
 }
 
 /** Whether calls from outside start executions at this node. */
 function isCalled({ type, disabled }: EditorNode): boolean {
   return !disabled && (type === 'WEBHOOK_TRIGGER' || type === 'CHAT_TRIGGER')
-}
-
-function tellTarget(
-  target: Target | 'free',
-  anchor: EditorNode | undefined,
-  nodeOf: (id: string) => EditorNode | undefined,
-): string {
-  const name = (id: string) => nameNode(nodeOf(id) ?? { id })
-  if (target === 'free') return anchor ? `After ${nameNode(anchor)}` : 'Onto the canvas'
-  if ('after' in target && target.after) {
-    const { id, handle } = target.after
-    return `After ${name(id)}${handle ? `, ${handle}` : ''}`
-  }
-  if ('edge' in target) return `Between ${name(target.edge.source)} and ${name(target.edge.target)}`
-  return 'inside' in target ? `Inside ${name(target.inside)}` : 'Onto the canvas'
 }

@@ -1,6 +1,6 @@
 import { useEffect } from 'react'
 import { go, guardLeaving } from '../kit/address.ts'
-import { useConfirm } from '../kit/confirm.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { findStore } from './graph/save.ts'
 import { type EditorStore, isDirty } from './graph/store.ts'
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
-import { Code } from '../kit/code.tsx'
-import type { Note } from '../workflows/notes.ts'
+import type { Note } from '../graph/notes.ts'
+import { Code } from '../kit/code/code.tsx'
 import type { NodeTypes } from './graph/kinds.ts'
 import { type Draft, place } from './graph/model.ts'
 import { type EditorStore, useEditor } from './graph/store.ts'

@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
-import { listExecutions } from '../data/executions.ts'
-import { useWorkflow } from '../data/workflows.ts'
+import { listExecutions } from '../executions/data.ts'
 import { go } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { CopyButton } from '../kit/copy.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
 import { Pill } from '../kit/status.tsx'
-import { findHooks, writeCurl } from '../workflows/hooks.ts'
+import { useWorkflow } from '../workflows/data.ts'
+import { findHooks, writeHookCurl } from '../workflows/hooks.ts'
 import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
 
 const POLL_MS = 1_000
@@ -47,9 +47,9 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
       ) : (
         hooks.map((hook) => (
           <div key={hook.node.id} className="listen-line">
-            <code className="listen-curl">{writeCurl(hook)}</code>
+            <code className="listen-curl">{writeHookCurl(hook)}</code>
             <CopyButton text={hook.url} label="Copy the address" />
-            <CopyButton text={writeCurl(hook)} label="Copy the curl command" />
+            <CopyButton text={writeHookCurl(hook)} label="Copy the curl command" />
           </div>
         ))
       )}

@@ -1,6 +1,6 @@
 import { useState } from 'react'
-import { Button } from '../kit/button.tsx'
-import { Icon } from '../kit/icon.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Icon } from '../kit/controls/icon.tsx'
 import { nameNode } from './graph/kinds.ts'
 import { type EditorStore, useEditor } from './graph/store.ts'
 

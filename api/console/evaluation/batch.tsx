@@ -1,4 +1,19 @@
 import { useParams } from 'wouter'
+import { isRefused } from '../data/refusal.ts'
+import { go } from '../kit/address.ts'
+import { Button, LinkButton } from '../kit/controls/button.tsx'
+import { Facts, PageHeader } from '../kit/header.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { nameConstant } from '../kit/status.tsx'
+import { useStream } from '../kit/stream.ts'
+import { Table } from '../kit/tables/table.tsx'
+import { formatMoney, Time } from '../kit/time.tsx'
+import { Figures } from '../monitoring/figures.tsx'
+import { useRole } from '../shell/role.tsx'
+import { BatchStatus } from './batches.tsx'
+import { CasesView } from './cases.tsx'
+import { ComparisonView } from './comparison.tsx'
 import {
   type BatchDetail,
   cancelBatch,
@@ -8,22 +23,7 @@ import {
   isBatchOpen,
   refreshEvaluations,
   useBatch,
-} from '../data/evaluations.ts'
-import { isRefused } from '../data/refusal.ts'
-import { go } from '../kit/address.ts'
-import { Button, LinkButton } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Facts, PageHeader } from '../kit/header.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { nameConstant } from '../kit/status.tsx'
-import { useStream } from '../kit/stream.ts'
-import { Table } from '../kit/table.tsx'
-import { formatMoney, Time } from '../kit/time.tsx'
-import { Figures } from '../monitoring/figures.tsx'
-import { useRole } from '../shell/role.tsx'
-import { BatchStatus } from './batches.tsx'
-import { CasesView } from './cases.tsx'
-import { ComparisonView } from './comparison.tsx'
+} from './data.ts'
 import './evaluation.css'
 import { formatScore, formatShare, tellInterval } from './figures.ts'
 

@@ -1,10 +1,10 @@
-import { type BatchDetail, type Comparison, useBatches, useComparison } from '../data/evaluations.ts'
 import { useQueryState } from '../kit/address.ts'
-import { Field } from '../kit/field.tsx'
-import { Select } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select } from '../kit/controls/input.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { type BatchDetail, type Comparison, useBatches, useComparison } from './data.ts'
 import { formatDifference, formatP, formatScore, formatShare } from './figures.ts'
 
 /** How this batch differs from another one of the workflow, case by case. */

@@ -1,4 +1,14 @@
-import { type FormEvent, useState } from 'react'
+import '../people/team.css'
+import { useState } from 'react'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { useSend } from '../kit/send.ts'
+import { Loaded, Refused } from '../kit/states.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type ConfigPatch,
   type EvalConfig,
@@ -8,16 +18,7 @@ import {
   updateTeamEvalConfig,
   useEvalConfig,
   useTeamEvalConfig,
-} from '../data/evaluations.ts'
-import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
-import { notify } from '../kit/notices.tsx'
-import { Loaded, Refused } from '../kit/states.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
-import '../people/team.css'
+} from './data.ts'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 /** Whether the runs of a workflow are judged, by whom, and in what. */
@@ -100,40 +101,28 @@ function ConfigForm({ config, mayChange, lead, onSave, reset }: FormProps) {
     model: effective.evalModel ?? '',
     credentialId: effective.evalCredentialId ?? '',
   })
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-
-  async function save(event: FormEvent) {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      const provider = (judge.provider || null) as EvalConfig['evalProvider']
-      const wanted = {
-        evalEnabled: enabled,
-        evalNotifyFailures: tells,
-        evalProvider: provider,
-        evalModel: judge.model || null,
-        evalCredentialId: judge.credentialId || null,
-        evalSamplingRate: rate ?? null,
-        evalFailureThreshold: threshold ?? null,
-        evalDimensions: dimensions,
-      }
-      // What counts anyway is not made a word of its own.
-      const same = (key: keyof typeof wanted) =>
-        JSON.stringify(wanted[key]) === JSON.stringify(effective[key]) && config[key] === null
-      const keys = (Object.keys(wanted) as (keyof typeof wanted)[]).filter((key) => !same(key))
-      await onSave(Object.fromEntries(keys.map((key) => [key, wanted[key]])))
-      notify('Saved')
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
+  const { error, busy, onSubmit } = useSend(async () => {
+    const provider = (judge.provider || null) as EvalConfig['evalProvider']
+    const wanted = {
+      evalEnabled: enabled,
+      evalNotifyFailures: tells,
+      evalProvider: provider,
+      evalModel: judge.model || null,
+      evalCredentialId: judge.credentialId || null,
+      evalSamplingRate: rate ?? null,
+      evalFailureThreshold: threshold ?? null,
+      evalDimensions: dimensions,
     }
-  }
+    // What counts anyway is not made a word of its own.
+    const same = (key: keyof typeof wanted) =>
+      JSON.stringify(wanted[key]) === JSON.stringify(effective[key]) && config[key] === null
+    const keys = (Object.keys(wanted) as (keyof typeof wanted)[]).filter((key) => !same(key))
+    await onSave(Object.fromEntries(keys.map((key) => [key, wanted[key]])))
+    notify('Saved')
+  })
 
   return (
-    <form className="settings stack" onSubmit={(event) => void save(event)}>
+    <form className="settings stack" onSubmit={onSubmit}>
       <p className="quiet">{lead}</p>
       <Checkbox checked={enabled} disabled={!mayChange} onChange={setEnabled}>
         A model judges runs as they end

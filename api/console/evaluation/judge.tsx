@@ -1,11 +1,11 @@
-import { useCredentials } from '../data/credentials.ts'
-import { PROVIDERS, type Provider, useDimensions } from '../data/evaluations.ts'
-import { MODEL_PROVIDERS } from '../data/models.ts'
+import { useCredentials } from '../credentials/data.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, Select, TextInput } from '../kit/input.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextInput } from '../kit/controls/input.tsx'
 import { nameConstant } from '../kit/status.tsx'
+import { MODEL_PROVIDERS } from '../monitoring/usage/data.ts'
 import { useTeam } from '../shell/role.tsx'
+import { PROVIDERS, type Provider, useDimensions } from './data.ts'
 
 /** Who judges; '' where nothing is said. */
 export type Judge = { provider: string; model: string; credentialId: string }

@@ -1,11 +1,11 @@
 import { useState } from 'react'
-import { type Batch, startBatch, useEvalConfig } from '../data/evaluations.ts'
 import { problemAt } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
-import { Code } from '../kit/code.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput, TextInput } from '../kit/input.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, TextInput } from '../kit/controls/input.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
+import { type Batch, startBatch, useEvalConfig } from './data.ts'
 import { DimensionFields, type Judge, JudgeFields } from './judge.tsx'
 
 const EXAMPLE = `[

@@ -1,16 +1,11 @@
 import { useState } from 'react'
-import {
-  cancelExecutions,
-  deleteExecutions,
-  type ExecutionItem,
-  retryExecutions,
-} from '../data/executions.ts'
 import { tellError } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { isOpen } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
+import { cancelExecutions, deleteExecutions, type ExecutionItem, retryExecutions } from './data.ts'
 
 type BulkProps = { teamId: string; chosen: readonly ExecutionItem[]; onDone: () => void }
 type Tally = { skipped: { reason: string }[] }

@@ -1,20 +1,20 @@
 import { type KeyboardEvent, useMemo, useState } from 'react'
-import type { Graph } from '../data/graphs.ts'
-import type { RecordState } from '../data/records.ts'
+import { NodeBox } from '../graph/box.tsx'
 import {
   cutWord,
   type DrawnNode,
   drawHead,
   drawPlaces,
   drawWay,
-  HEIGHT,
   nameOf,
   placeLabels,
   shiftDrawing,
 } from '../graph/lines.ts'
 import type { Place } from '../graph/place.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { nameStatus, StatusSign } from '../kit/status.tsx'
+import type { Graph } from '../workflows/versions/data.ts'
+import type { RecordState } from './records.ts'
 import '../graph/graph.css'
 import './graph.css'
 import { type LoopCount, type Tree, tellLoop, worstOf } from './tree.ts'
@@ -154,18 +154,7 @@ function Box({ node, place, isLoop, records, chosen, over, onChoose, countOf }: 
       onKeyDown={keys}
     >
       <title>{said}</title>
-      <rect className="box" width={width} height={height} rx={8} />
-      <rect className="edge-mark" x={0} y={9} width={3} height={HEIGHT - 18} rx={1.5} />
-      {isLoop && (
-        <rect
-          className="inside"
-          x={6}
-          y={HEIGHT - 2}
-          width={width - 12}
-          height={height - HEIGHT - 4}
-          rx={5}
-        />
-      )}
+      <NodeBox width={width} height={height} isLoop={isLoop} />
       <text className="name" x={14} y={20}>
         {cutWord(name, isLoop ? 60 : NAME_LENGTH)}
       </text>

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react'
-import type { RecordState } from '../data/records.ts'
+import type { RecordState } from './records.ts'
 import type { Row } from './rows.ts'
 
 const VIEWS = ['graph', 'timeline', 'steps']
@@ -13,7 +13,7 @@ type Keys = {
 }
 
 /** Up and down go from record to record, 1 to 3 to a view, Escape closes the record. */
-export function useKeys(keys: Keys): void {
+export function useExecutionKeys(keys: Keys): void {
   const latest = useRef(keys)
   useEffect(() => {
     latest.current = keys

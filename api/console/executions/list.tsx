@@ -1,21 +1,22 @@
 import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { type ExecutionItem, useExecutions } from '../data/executions.ts'
 import { go, readPage, useQueryState } from '../kit/address.ts'
-import { LinkButton } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
+import { ChooseAll, ChooseOne } from '../kit/choose.tsx'
+import { LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { DateInput, Select, TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Checkbox, DateInput, Select, TextInput } from '../kit/input.tsx'
-import { Pager } from '../kit/pager.tsx'
 import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded, Rows } from '../kit/states.tsx'
 import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
-import { type Column, Table } from '../kit/table.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { type Column, Table } from '../kit/tables/table.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'
 import { useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
 import { BulkActions } from './bulk.tsx'
+import { type ExecutionItem, useExecutions } from './data.ts'
 import { tellStarter } from './starter.tsx'
 
 const FILTERS = { search: '', status: '', trigger: '', workflowId: '', from: '', to: '', page: '' }
@@ -173,21 +174,10 @@ type TableProps = {
 
 /** The rows of a list of executions. */
 export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: TableProps) {
-  const all = rows.map(({ id }) => id)
-  const toggle = (id: string, on: boolean) =>
-    onChoose?.(new Set(on ? [...chosen, id] : [...chosen].filter((one) => one !== id)))
+  const choice = onChoose && { chosen, onChoose }
   return (
     <>
-      {onChoose && rows.length > 1 && (
-        <div className="choose-all">
-          <Checkbox
-            checked={all.every((id) => chosen.has(id))}
-            onChange={(on) => onChoose(new Set(on ? all : []))}
-          >
-            Choose all {rows.length} on this page
-          </Checkbox>
-        </div>
-      )}
+      {choice && <ChooseAll ids={rows.map(({ id }) => id)} {...choice} />}
       <Table
         label="Executions"
         rows={rows}
@@ -198,11 +188,7 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
             heading: 'Status',
             cell: ({ id, status }) => (
               <div className="pick">
-                {onChoose && (
-                  <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
-                    <span className="hidden">Choose {id.slice(-12)}</span>
-                  </Checkbox>
-                )}
+                {choice && <ChooseOne id={id} name={id.slice(-12)} {...choice} />}
                 <StatusBadge status={status} />
               </div>
             ),

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { queries } from '../data/client.ts'
-import { type Execution, useExecution } from '../data/executions.ts'
-import type { NodeRecord, RecordState } from '../data/records.ts'
 import { isOpen } from '../kit/status.tsx'
 import { useStream } from '../kit/stream.ts'
+import { type Execution, useExecution } from './data.ts'
+import type { NodeRecord, RecordState } from './records.ts'
 
 type Head = Pick<Execution, 'status' | 'startedAt' | 'completedAt' | 'durationMs' | 'errorMessage'>
 type Change = Head & { id: string; cancelRequested: boolean }

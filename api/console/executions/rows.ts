@@ -1,4 +1,4 @@
-import type { RecordState } from '../data/records.ts'
+import type { RecordState } from './records.ts'
 import { type Iteration, placeOf, type Tree } from './tree.ts'
 
 export type Row =

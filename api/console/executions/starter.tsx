@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
-import type { ExecutionItem } from '../data/executions.ts'
+import type { ExecutionItem } from './data.ts'
 
 type Starter = NonNullable<ExecutionItem['startedBy']>
 

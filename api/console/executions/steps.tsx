@@ -1,17 +1,17 @@
 import type { CSSProperties } from 'react'
-import type { NodeRecord, RecordState } from '../data/records.ts'
-import { Button } from '../kit/button.tsx'
-import { Icon } from '../kit/icon.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Icon } from '../kit/controls/icon.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
 import { Empty } from '../kit/states.tsx'
 import { isOpen, nameStatus, Pill, StatusSign } from '../kit/status.tsx'
+import { Windowed } from '../kit/tables/windowed.tsx'
 import { formatDuration, formatLeft, formatTime, Time } from '../kit/time.tsx'
-import { Windowed } from '../kit/windowed.tsx'
+import type { NodeRecord, RecordState } from './records.ts'
 import { ALL, type Pick, type Row } from './rows.ts'
 import './steps.css'
 import { describeRecord, type LoopCount, nameRecord, placeOf, tellLoop } from './tree.ts'
 
-export const ROW = 46
+const ROW = 46
 
 export type ListProps = {
   rows: readonly Row[]
@@ -72,7 +72,7 @@ function RecordRow({ row, chosen, known, onChoose, onFold, countOf, now }: Recor
   const { record, loop, steps, open } = row
   const name = nameRecord(record)
   const count = loop ? tellLoop(countOf(record)) : steps > 0 ? `${steps} steps` : ''
-  const error = tellError(record)
+  const error = tellRecordError(record)
   return (
     <div className="step" style={depthOf(row)} data-node={record.nodeId} data-chosen={chosen || undefined}>
       <Fold name={name} open={open} onFold={(next) => onFold(placeOf(record), next)} />
@@ -240,13 +240,13 @@ export function Marks({ record, known }: { record: RecordState; known: NodeRecor
 }
 
 /** Until when it waits, and how long that is: ", until Nov 27, 10:00:00 (in 12 s)"; empty if it does not. */
-export function tellWait({ status, waitingUntil }: RecordState, now: number): string {
+function tellWait({ status, waitingUntil }: RecordState, now: number): string {
   if (status !== 'RUNNING' || !waitingUntil) return ''
   return `, until ${formatTime(waitingUntil)} (${formatLeft(waitingUntil, now)})`
 }
 
 /** Why it failed, or why its last attempt did and when the next one comes. */
-export function tellError({ status, errorMessage, retryCount, nextAttemptAt }: RecordState): string {
+export function tellRecordError({ status, errorMessage, retryCount, nextAttemptAt }: RecordState): string {
   if (!errorMessage || status !== 'RUNNING') return errorMessage ?? ''
   if (!nextAttemptAt) return `Attempt ${retryCount + 1} is under way, after: ${errorMessage}`
   const next = new Date(nextAttemptAt).toLocaleTimeString()

@@ -1,6 +1,6 @@
-import type { Graph } from '../data/graphs.ts'
-import type { RecordState } from '../data/records.ts'
 import { isOpen } from '../kit/status.tsx'
+import type { Graph } from '../workflows/versions/data.ts'
+import type { RecordState } from './records.ts'
 
 /** One pass of a loop's body. */
 export type Iteration = {

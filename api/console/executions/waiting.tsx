@@ -1,17 +1,17 @@
 import { useState } from 'react'
+import type { Approval } from '../approvals/data.ts'
 import { Decide, nameApproval, useDecide } from '../approvals/decide.tsx'
-import type { Approval } from '../data/approvals.ts'
-import type { RecordState } from '../data/records.ts'
-import { sendEvent, type Wait, writeCurl } from '../data/waits.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { copyText } from '../kit/copy.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { copyText } from '../kit/controls/copy.tsx'
+import { Field } from '../kit/controls/field.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Age, Until } from '../kit/time.tsx'
-import { readJson } from './starting.tsx'
+import type { RecordState } from './records.ts'
+import { readJson } from './starting/starting.tsx'
 import { nameRecord } from './tree.ts'
+import { sendEvent, type Wait, writeResumeCurl } from './waits.ts'
 
 type WaitingProps = {
   executionId: string
@@ -130,7 +130,7 @@ export function EventActs({ executionId, wait }: { executionId: string; wait: Wa
           <Button small icon="link" onClick={() => void copyText(wait.resumeUrl!)}>
             Copy URL
           </Button>
-          <Button small icon="copy" onClick={() => void copyText(writeCurl(wait.resumeUrl!))}>
+          <Button small icon="copy" onClick={() => void copyText(writeResumeCurl(wait.resumeUrl!))}>
             Copy curl
           </Button>
         </>

@@ -1,26 +1,20 @@
 import { useState } from 'react'
-import {
-  CATEGORIES,
-  checkText,
-  deleteExemplar,
-  type Exemplar,
-  saveExemplar,
-  useExemplars,
-} from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Select, TextArea, TextInput } from '../kit/input.tsx'
-import { Managed } from '../kit/managed.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
-import { Pager } from '../kit/pager.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
+import { Managed } from '../kit/tables/managed.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
 import { Age } from '../kit/time.tsx'
+import { useTrial } from '../kit/trial.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { CATEGORIES, checkText, deleteExemplar, type Exemplar, saveExemplar, useExemplars } from './data.ts'
 
 /** Texts of the team whose meaning checks look for. */
 export function Exemplars() {
@@ -142,31 +136,18 @@ type Tried = Awaited<ReturnType<typeof checkText>>
 /** What the exemplars, and those that come with the service, find in a text. */
 function Trial({ teamId }: { teamId: string }) {
   const [text, setText] = useState('')
-  const [tried, setTried] = useState<Tried | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const run = async () => {
-    setBusy(true)
-    setError(null)
-    setTried(null)
-    try {
-      setTried(await checkText(teamId, { text, detectSemanticManipulation: true }))
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { busy, result, error, run } = useTrial<Tried>()
+  const compare = () => checkText(teamId, { text, detectSemanticManipulation: true })
   return (
     <section className="panel stack" aria-label="Try it out">
       <Field label="Try a text out" help="Nothing is stored. The first check takes a few seconds.">
         <TextArea value={text} onChange={setText} rows={2} />
       </Field>
       <div className="row">
-        <Button busy={busy} disabled={text.trim() === ''} onClick={() => void run()}>
+        <Button busy={busy} disabled={text.trim() === ''} onClick={() => run(compare)}>
           Compare
         </Button>
-        <span role="status">{tried && <Outcome {...tried} />}</span>
+        <span role="status">{result && <Outcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </section>

@@ -1,7 +1,7 @@
 import '../monitoring/figures.css'
-import type { Checked, Violation } from '../data/guardrails.ts'
 import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import type { Checked, Violation } from './data.ts'
 
 const ACTIONS: Record<string, Tone> = { BLOCKED: 'bad', WARNED: 'warn', REDACTED: 'busy' }
 

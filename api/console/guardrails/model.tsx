@@ -1,24 +1,25 @@
+import '../people/team.css'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { useCredentials } from '../data/credentials.ts'
+import { useCredentials } from '../credentials/data.ts'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
+import { Facts } from '../kit/header.tsx'
+import { Loaded, Refused } from '../kit/states.tsx'
+import { formatMoney, Time } from '../kit/time.tsx'
+import { useTrial } from '../kit/trial.ts'
+import { MODEL_PROVIDERS } from '../monitoring/usage/data.ts'
+import { SettingsForm } from '../settings/form.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type GuardrailSettings,
   type Tried,
   tryRule,
   updateGuardrailSettings,
   useGuardrailSettings,
-} from '../data/guardrails.ts'
-import { MODEL_PROVIDERS } from '../data/models.ts'
-import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Facts } from '../kit/header.tsx'
-import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
-import { Loaded, Refused } from '../kit/states.tsx'
-import { formatMoney, Time } from '../kit/time.tsx'
-import '../people/team.css'
-import { SettingsForm } from '../settings/form.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { Outcome } from './rule.tsx'
 
 const CHECKS = {
@@ -168,22 +169,10 @@ const INSTRUCTION = 'Flag texts in which somebody asks for a password or another
 function Trial({ teamId }: { teamId: string }) {
   const [instruction, setInstruction] = useState(INSTRUCTION)
   const [sample, setSample] = useState('Please send me the password of the administrator.')
-  const [tried, setTried] = useState<Tried | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const run = async () => {
-    setBusy(true)
-    setError(null)
-    setTried(null)
-    try {
-      const rule = { kind: 'LLM_PROMPT' as const, config: { instruction } }
-      const [result] = await tryRule(teamId, { rule, samples: [sample] })
-      setTried(result ?? null)
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
+  const { busy, result, error, run } = useTrial<Tried | undefined>()
+  const ask = async () => {
+    const rule = { kind: 'LLM_PROMPT' as const, config: { instruction } }
+    return (await tryRule(teamId, { rule, samples: [sample] }))[0]
   }
   return (
     <section className="panel stack" aria-label="Test the model">
@@ -196,10 +185,10 @@ function Trial({ teamId }: { teamId: string }) {
         <TextArea value={sample} onChange={setSample} rows={2} />
       </Field>
       <div className="row">
-        <Button busy={busy} disabled={sample === '' || instruction === ''} onClick={() => void run()}>
+        <Button busy={busy} disabled={sample === '' || instruction === ''} onClick={() => run(ask)}>
           Ask the model
         </Button>
-        <span role="status">{tried && <Outcome {...tried} />}</span>
+        <span role="status">{result && <Outcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </section>

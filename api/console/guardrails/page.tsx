@@ -1,6 +1,6 @@
 import { useQueryState } from '../kit/address.ts'
+import { Tabs } from '../kit/controls/tabs.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Tabs } from '../kit/tabs.tsx'
 import { useRole } from '../shell/role.tsx'
 import { Exemplars } from './exemplars.tsx'
 import { ModelView } from './model.tsx'

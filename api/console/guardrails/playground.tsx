@@ -1,13 +1,14 @@
 import { type FormEvent, useState } from 'react'
-import { type Checked, checkText } from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select, TextArea } from '../kit/input.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea } from '../kit/controls/input.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
+import { useTrial } from '../kit/trial.ts'
 import { useTeam } from '../shell/role.tsx'
+import { type Checked, checkText } from './data.ts'
 import { Found } from './found.tsx'
 
 const CHECKS = {
@@ -32,34 +33,26 @@ export function Playground() {
   const [sensitivity, setSensitivity] = useState<number | undefined>(0.7)
   const [onViolation, setOnViolation] = useState<(typeof ON_VIOLATION)[number]>('BLOCKED')
   const [schema, setSchema] = useState(SCHEMA)
-  const [found, setFound] = useState<{ text: string; checked: Checked } | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
+  const { busy, result, error, run } = useTrial<{ text: string; checked: Checked }>({ keep: true })
 
-  async function check(event: FormEvent) {
+  const check = async () => ({
+    text,
+    checked: await checkText(teamId, {
+      text,
+      ...Object.fromEntries(chosen.map((name) => [name, true])),
+      ...(sensitivity === undefined ? {} : { injectionSensitivity: sensitivity }),
+      ...(chosen.includes('validateSchema') ? { jsonSchema: readSchema(schema) } : {}),
+      onViolation,
+    }),
+  })
+  const submit = (event: FormEvent) => {
     event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      const checked = await checkText(teamId, {
-        text,
-        ...Object.fromEntries(chosen.map((name) => [name, true])),
-        ...(sensitivity === undefined ? {} : { injectionSensitivity: sensitivity }),
-        ...(chosen.includes('validateSchema') ? { jsonSchema: readSchema(schema) } : {}),
-        onViolation,
-      })
-      setFound({ text, checked })
-    } catch (refused) {
-      setFound(null)
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
+    run(check)
   }
 
   return (
     <div className="stack">
-      <form className="stack" onSubmit={(event) => void check(event)}>
+      <form className="stack" onSubmit={submit}>
         <Field label="Text" error={problemAt(error, 'text')}>
           <TextArea value={text} onChange={setText} rows={6} />
         </Field>
@@ -103,7 +96,7 @@ export function Playground() {
           <span className="quiet">Nothing is stored.</span>
         </div>
       </form>
-      {found && <Found {...found} />}
+      {result && <Found {...result} />}
     </div>
   )
 }

@@ -1,14 +1,15 @@
 import { type ReactNode, useState } from 'react'
-import { createRule, type Rule, type Tried, tryRule, updateRule } from '../data/guardrails.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
+import { useTrial } from '../kit/trial.ts'
+import { createRule, type Rule, type Tried, tryRule, updateRule } from './data.ts'
 
 const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const
@@ -195,22 +196,10 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
 /** Applies the rule as it stands in the form to a sample. */
 function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
   const [sample, setSample] = useState('')
-  const [tried, setTried] = useState<Tried | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const run = async () => {
-    setBusy(true)
-    setError(null)
-    setTried(null)
-    try {
-      const rule = { kind, config } as NonNullable<Parameters<typeof tryRule>[1]['rule']>
-      const [result] = await tryRule(teamId, { rule, samples: [sample] })
-      setTried(result ?? null)
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
+  const { busy, result, error, run } = useTrial<Tried | undefined>()
+  const tryOut = async () => {
+    const rule = { kind, config } as NonNullable<Parameters<typeof tryRule>[1]['rule']>
+    return (await tryRule(teamId, { rule, samples: [sample] }))[0]
   }
   return (
     <div className="panel stack">
@@ -218,10 +207,10 @@ function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: R
         <TextArea value={sample} onChange={setSample} rows={3} />
       </Field>
       <div className="row">
-        <Button busy={busy} disabled={sample === ''} onClick={() => void run()}>
+        <Button busy={busy} disabled={sample === ''} onClick={() => run(tryOut)}>
           Try it out
         </Button>
-        <span role="status">{tried && <Outcome {...tried} />}</span>
+        <span role="status">{result && <Outcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </div>

@@ -1,13 +1,13 @@
 import { useState } from 'react'
-import { deleteRule, type Rule, updateRule, useRules } from '../data/guardrails.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
-import { useConfirm } from '../kit/confirm.tsx'
-import { Managed } from '../kit/managed.tsx'
-import { Pager } from '../kit/pager.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
+import { Managed } from '../kit/tables/managed.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
 import { Age } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { deleteRule, type Rule, updateRule, useRules } from './data.ts'
 import { RULE_KINDS, RuleDialog } from './rule.tsx'
 
 /** The team's own rules. */

@@ -1,20 +1,20 @@
 import { type ReactNode, useMemo } from 'react'
 import { Link } from 'wouter'
-import { useApprovals } from '../data/approvals.ts'
+import { useApprovals } from '../approvals/data.ts'
 import { serverNow } from '../data/clock.ts'
-import type { useExecutions } from '../data/executions.ts'
-import { type OpenAlert, useOpenAlerts, useStatistics } from '../data/overview.ts'
+import type { useExecutions } from '../executions/data.ts'
 import { ExecutionTable } from '../executions/list.tsx'
 import { linkWith, useQueryState } from '../kit/address.ts'
-import { LinkButton } from '../kit/button.tsx'
-import { Chart } from '../kit/chart.tsx'
-import { Field } from '../kit/field.tsx'
+import { Chart } from '../kit/charts/chart.tsx'
+import { LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Select } from '../kit/input.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { Age, formatDuration, formatRate } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { type OpenAlert, useOpenAlerts, useRecentStatistics } from './data.ts'
 import './home.css'
 import { gather, PERIODS, readPeriod } from './periods.ts'
 import { Troubled } from './troubled.tsx'
@@ -25,7 +25,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
   const may = useRole()
   const [query, setQuery] = useQueryState({ period: 'day' })
   const period = readPeriod(query.period)
-  const statistics = useStatistics(teamId, period.hours)
+  const statistics = useRecentStatistics(teamId, period.hours)
   const { data } = statistics
   const buckets = useMemo(() => (data ? gather(data.hours, period.step) : undefined), [data, period])
   const from = useMemo(

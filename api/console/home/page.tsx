@@ -1,4 +1,4 @@
-import { useExecutions } from '../data/executions.ts'
+import { useExecutions } from '../executions/data.ts'
 import { Skeleton } from '../kit/states.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { FirstRun } from '../start/first.tsx'

@@ -1,4 +1,4 @@
-import type { Statistics } from '../data/overview.ts'
+import type { Statistics } from './data.ts'
 
 type Period = {
   id: string

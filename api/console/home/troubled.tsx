@@ -1,10 +1,10 @@
 import { Link } from 'wouter'
-import { useWorkflowStatistics, type WorkflowStatistics } from '../data/overview.ts'
 import { linkWith } from '../kit/address.ts'
 import { Refused } from '../kit/states.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { formatDuration, formatRate } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { useWorkflowStatistics, type WorkflowStatistics } from './data.ts'
 
 /** The workflows that fail most, and those that take longest, of all that were executed in the time. */
 export function Troubled({ hours, from }: { hours: number; from: string }) {

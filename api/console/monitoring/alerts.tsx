@@ -1,4 +1,17 @@
 import { useState } from 'react'
+import { ExecutionLink } from '../executions/list.tsx'
+import { readPage, useQueryState } from '../kit/address.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select } from '../kit/controls/input.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
+import { Empty, Loaded } from '../kit/states.tsx'
+import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Age } from '../kit/time.tsx'
+import { useRole, useTeam } from '../shell/role.tsx'
+import { WorkflowName } from '../workflows/name.tsx'
 import {
   ALERT_STATUSES,
   ALERT_TYPES,
@@ -7,20 +20,7 @@ import {
   settleAlert,
   useAlerts,
   useWatched,
-} from '../data/monitoring.ts'
-import { ExecutionLink } from '../executions/list.tsx'
-import { readPage, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
-import { Select } from '../kit/input.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
-import { Pager } from '../kit/pager.tsx'
-import { Empty, Loaded } from '../kit/states.tsx'
-import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Age } from '../kit/time.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
-import { WorkflowName } from '../workflows/name.tsx'
+} from './data.ts'
 
 const TONES: Record<string, Tone> = { CRITICAL: 'bad', HIGH: 'bad', MEDIUM: 'warn', LOW: 'busy' }
 const FILTERS = { tab: 'alerts', days: '7', status: '', type: '', page: '' }

@@ -1,10 +1,10 @@
-import { type Span, useStatistics } from '../data/monitoring.ts'
-import { Chart } from '../kit/chart.tsx'
+import { Chart } from '../kit/charts/chart.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { formatDuration } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { type Span, useStatistics } from './data.ts'
 import { Figures } from './figures.tsx'
-import { formatCount } from './usage.tsx'
+import { formatCount } from './usage/usage.tsx'
 
 /** How the executions of a span ended, and how long they took. */
 export function ExecutionsView({ span }: { span: Span }) {

@@ -1,13 +1,13 @@
 import { useMemo } from 'react'
 import { serverNow } from '../data/clock.ts'
-import type { Span } from '../data/monitoring.ts'
-import { Field } from '../kit/field.tsx'
-import { Select } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select } from '../kit/controls/input.tsx'
+import type { Span } from './data.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 
-export const PERIODS = [
+const PERIODS = [
   { value: '1', label: 'Last 24 hours' },
   { value: '7', label: 'Last 7 days' },
   { value: '30', label: 'Last 30 days' },

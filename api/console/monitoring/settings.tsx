@@ -1,14 +1,15 @@
-import { type FormEvent, useState } from 'react'
-import { CHANNEL_TYPES, useChannels } from '../data/channels.ts'
-import { type MonitoringConfig, updateMonitoringConfig, useMonitoringConfig } from '../data/monitoring.ts'
-import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput } from '../kit/input.tsx'
-import { notify } from '../kit/notices.tsx'
-import { Loaded, Refused } from '../kit/states.tsx'
 import '../people/team.css'
+import { useState } from 'react'
+import { problemAt } from '../data/refusal.ts'
+import { Button } from '../kit/controls/button.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
+import { notify } from '../kit/notices.tsx'
+import { useSend } from '../kit/send.ts'
+import { Loaded, Refused } from '../kit/states.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { CHANNEL_TYPES, useChannels } from './channels/data.ts'
+import { type MonitoringConfig, updateMonitoringConfig, useMonitoringConfig } from './data.ts'
 
 /** What a team is alerted of, and where. */
 export function AlertSettings() {
@@ -34,30 +35,17 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
   const [flags, setFlags] = useState<Partial<MonitoringConfig>>({})
   const [thresholds, setThresholds] = useState<Partial<MonitoringConfig['alertThresholds']>>({})
   const [told, setTold] = useState<readonly string[]>(config.notificationChannels)
-  const { data: channels = [] } = useChannels(teamId)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
   const shown = { ...config.alertThresholds, ...thresholds }
-
-  async function save(event: FormEvent) {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      await updateMonitoringConfig(teamId, {
-        ...flags,
-        alertThresholds: thresholds,
-        notificationChannels: [...told],
-      })
-      setFlags({})
-      setThresholds({})
-      notify('Saved')
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { error, busy, onSubmit } = useSend(async () => {
+    await updateMonitoringConfig(teamId, {
+      ...flags,
+      alertThresholds: thresholds,
+      notificationChannels: [...told],
+    })
+    setFlags({})
+    setThresholds({})
+    notify('Saved')
+  })
 
   const threshold = (name: keyof MonitoringConfig['alertThresholds'], label: string, help: string) => (
     <Field label={label} help={help} error={problemAt(error, `alertThresholds.${name}`)}>
@@ -69,16 +57,8 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
     </Field>
   )
 
-  const known: [string, string][] = [
-    ['email', "The team's ADMINs, by e-mail"],
-    ...channels.map(({ id, name, type }): [string, string] => [id, `${name} (${CHANNEL_TYPES[type]})`]),
-  ]
-  // Also what the API was given beside channels, such as the name of a type: it can be taken out here.
-  const others = config.notificationChannels.filter((one) => known.every(([value]) => value !== one))
-  const places = [...known, ...others.map((one): [string, string] => [one, one])]
-
   return (
-    <form className="settings" onSubmit={(event) => void save(event)}>
+    <form className="settings" onSubmit={onSubmit}>
       <FieldGroup label="Watch for">
         {FLAGS.map(([name, label]) => (
           <Checkbox
@@ -106,21 +86,14 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
         'Latency in ms',
         'What 95 % of the executions or calls should stay under.',
       )}
-      <FieldGroup label="Tell">
-        {places.map(([value, label]) => (
-          <Checkbox
-            key={value}
-            checked={told.includes(value)}
-            disabled={!mayChange}
-            onChange={(on) => setTold(on ? [...told, value] : told.filter((one) => one !== value))}
-          >
-            {label}
-          </Checkbox>
-        ))}
-        {problemAt(error, 'notificationChannels') && (
-          <p className="wrong">{problemAt(error, 'notificationChannels')}</p>
-        )}
-      </FieldGroup>
+      <Places
+        teamId={teamId}
+        asked={config.notificationChannels}
+        told={told}
+        disabled={!mayChange}
+        onChange={setTold}
+        error={problemAt(error, 'notificationChannels')}
+      />
       <Refused error={error} except={[...PATHS, 'notificationChannels']} />
       {mayChange && (
         <div className="row">
@@ -130,5 +103,42 @@ function ConfigForm({ teamId, config }: { teamId: string; config: MonitoringConf
         </div>
       )}
     </form>
+  )
+}
+
+type PlacesProps = {
+  teamId: string
+  /** What the API has now. */
+  asked: readonly string[]
+  told: readonly string[]
+  disabled: boolean
+  onChange: (told: readonly string[]) => void
+  error: string | undefined
+}
+
+/** Where alerts are told: by e-mail, and by the team's channels. */
+function Places({ teamId, asked, told, disabled, onChange, error }: PlacesProps) {
+  const { data: channels = [] } = useChannels(teamId)
+  const known: [string, string][] = [
+    ['email', "The team's ADMINs, by e-mail"],
+    ...channels.map(({ id, name, type }): [string, string] => [id, `${name} (${CHANNEL_TYPES[type]})`]),
+  ]
+  // Also what the API was given beside channels, such as the name of a type: it can be taken out here.
+  const others = asked.filter((one) => known.every(([value]) => value !== one))
+  const places = [...known, ...others.map((one): [string, string] => [one, one])]
+  return (
+    <FieldGroup label="Tell">
+      {places.map(([value, label]) => (
+        <Checkbox
+          key={value}
+          checked={told.includes(value)}
+          disabled={disabled}
+          onChange={(on) => onChange(on ? [...told, value] : told.filter((one) => one !== value))}
+        >
+          {label}
+        </Checkbox>
+      ))}
+      {error && <p className="wrong">{error}</p>}
+    </FieldGroup>
   )
 }

@@ -1,10 +1,10 @@
 import { Link } from 'wouter'
-import { useShifts } from '../data/models.ts'
 import { Empty, Loaded } from '../kit/states.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { StatePill } from './alerts.tsx'
+import { useShifts } from './usage/data.ts'
 
 type Shifts = NonNullable<ReturnType<typeof useShifts>['data']>
 type Checked = Omit<Shifts['drift'][number], 'side'>

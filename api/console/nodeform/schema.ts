@@ -42,7 +42,7 @@ export type Kind =
   | 'variants'
 
 /** By which control a value of this schema is edited. What is not known here is JSON. */
-export function kindOf(schema: Schema): Kind {
+export function kindOfSchema(schema: Schema): Kind {
   const { type, properties, additionalProperties, items } = schema
   if (schema.const !== undefined) return 'constant'
   if (schema.enum) return 'choice'
@@ -61,7 +61,7 @@ export function kindOf(schema: Schema): Kind {
 
 /** Whether the control of a schema can show a value. What it cannot show is shown as JSON, and kept. */
 export function canShow(schema: Schema, value: unknown): boolean {
-  switch (kindOf(schema)) {
+  switch (kindOfSchema(schema)) {
     case 'choice':
       return schema.enum!.includes(value as string)
     case 'constant':
@@ -107,13 +107,13 @@ const ANYTHING: readonly Schema[] = [
 
 /** The ways to give a value, of which one is chosen: flat, and with one text at most. */
 export function listVariants(schema: Schema): readonly Schema[] {
-  if (kindOf(schema) === 'any') return ANYTHING
+  if (kindOfSchema(schema) === 'any') return ANYTHING
   // Null is the same as nothing: the field is empty then.
   const flat = (schema.anyOf ?? schema.oneOf ?? [schema]).flatMap((one) =>
     one.type === 'null' ? [] : one.anyOf ? listVariants(one) : [one],
   )
   const texts = flat.filter((one) => one.type === 'string' && !one.enum)
-  const loosest = texts.find((one) => kindOf(one) === 'expression') ?? texts[0]
+  const loosest = texts.find((one) => kindOfSchema(one) === 'expression') ?? texts[0]
   return flat.filter(
     (one, at) =>
       (!texts.includes(one) || one === loosest) &&
@@ -160,9 +160,9 @@ export function chooseVariant(variants: readonly Schema[], value: unknown): numb
   if (value === undefined) {
     // Choices, numbers and tables have controls of their own; lists are usually computed.
     const own = variants.findIndex((one) =>
-      ['choice', 'number', 'flag', 'map', 'object'].includes(kindOf(one)),
+      ['choice', 'number', 'flag', 'map', 'object'].includes(kindOfSchema(one)),
     )
-    const text = variants.findIndex((one) => kindOf(one) === 'expression')
+    const text = variants.findIndex((one) => kindOfSchema(one) === 'expression')
     return variants.length === 2 && own >= 0 && (text <= 0 || own === 0) ? own : Math.max(text, 0)
   }
   const named = variants.findIndex((one) => one.enum && fits(one, value))
@@ -177,14 +177,14 @@ export function nameVariant(schema: Schema, all: readonly Schema[]): string {
   if (schema.title) return schema.title
   const named = Object.values(schema.properties ?? {}).find((inner) => typeof inner.const === 'string')
   if (named) return nameKey(String(named.const).toLowerCase())
-  switch (kindOf(schema)) {
+  switch (kindOfSchema(schema)) {
     case 'constant':
       return nameKey(String(schema.const))
     case 'choice':
       return 'Choice'
     case 'expression':
     case 'text':
-      return all.length === 2 && all.some((one) => SIMPLE.has(kindOf(one))) ? 'Expression' : 'Text'
+      return all.length === 2 && all.some((one) => SIMPLE.has(kindOfSchema(one))) ? 'Expression' : 'Text'
     case 'number':
       return 'Number'
     case 'flag':
@@ -203,7 +203,7 @@ export function nameVariant(schema: Schema, all: readonly Schema[]): string {
 /** What a new value of the schema holds: as little as it may. */
 export function startValue(schema: Schema): unknown {
   if (schema.const !== undefined) return schema.const
-  switch (kindOf(schema)) {
+  switch (kindOfSchema(schema)) {
     case 'choice':
       return schema.default ?? schema.enum![0]
     case 'flag':
@@ -218,7 +218,7 @@ export function startValue(schema: Schema): unknown {
       return {}
     case 'object': {
       const due = Object.entries(schema.properties!).filter(
-        ([key, inner]) => schema.required?.includes(key) && kindOf(inner) !== 'any',
+        ([key, inner]) => schema.required?.includes(key) && kindOfSchema(inner) !== 'any',
       )
       return Object.fromEntries(due.map(([key, inner]) => [key, startValue(inner)]))
     }

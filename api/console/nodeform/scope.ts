@@ -1,5 +1,5 @@
 import { createContext, type RefObject, useContext } from 'react'
-import type { CredentialType } from '../data/credentials.ts'
+import type { CredentialType } from '../credentials/data.ts'
 import type { GraphEdge, GraphNode, NodeFault } from './contract.ts'
 import type { Place } from './run.ts'
 

@@ -1,16 +1,16 @@
 import { useRef, useState } from 'react'
-import { useWorkflowSchema } from '../data/nodetypes.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Tabs } from '../kit/controls/tabs.tsx'
 import { nameKey } from '../kit/names.ts'
 import { Loaded } from '../kit/states.tsx'
-import { Tabs } from '../kit/tabs.tsx'
 import type { NodeFault } from './contract.ts'
-import type { Edit } from './field.ts'
-import { JsonInput } from './json.tsx'
+import { useWorkflowSchema } from './data.ts'
+import type { Edit } from './fields/field.ts'
+import { JsonInput } from './fields/json.tsx'
 import './nodeform.css'
+import { ValueField } from './fields/value.tsx'
 import { isRecord, type Schema } from './schema.ts'
 import { FormContext, type FormScope, faultsAt, type Taker } from './scope.ts'
-import { ValueField } from './value.tsx'
 
 type Settings = Record<string, unknown>
 

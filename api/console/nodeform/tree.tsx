@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { JsonTree } from '../kit/jsontree.tsx'
+import { JsonTree } from '../kit/code/jsontree.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'

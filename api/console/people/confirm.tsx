@@ -1,10 +1,10 @@
 import { useState } from 'react'
-import { confirmEmail, resendConfirmation } from '../data/people.ts'
 import { go, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
+import { confirmEmail, resendConfirmation } from '../shell/data.ts'
 import { useTeam } from '../shell/role.tsx'
 
 /**

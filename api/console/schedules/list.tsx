@@ -1,14 +1,14 @@
 import { Link } from 'wouter'
-import { type Schedule, type ScheduledWorkflow, useSchedules } from '../data/schedules.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { readPage, useQueryState } from '../kit/address.ts'
 import { PageHeader } from '../kit/header.tsx'
-import { Pager } from '../kit/pager.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill, StatusBadge } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age, formatDuration, Time, ZONE } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { type Schedule, type ScheduledWorkflow, useSchedules } from './data.ts'
 
 /** How many of the next times a row shows. */
 const SHOWN = 3

@@ -1,12 +1,12 @@
 import { useState } from 'react'
-import { changePassword, updateAccount } from '../data/account.ts'
-import { resendConfirmation } from '../data/people.ts'
 import { problemAt } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
-import { TextInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextInput } from '../kit/controls/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
+import { resendConfirmation } from '../shell/data.ts'
 import { useTeam } from '../shell/role.tsx'
+import { changePassword, updateAccount } from './data.ts'
 import { SettingsForm } from './form.tsx'
 
 /** One's own name, e-mail and password. */

@@ -1,7 +1,8 @@
-import { type FormEvent, type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { problemsOf } from '../data/refusal.ts'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useSend } from '../kit/send.ts'
 import { Refused } from '../kit/states.tsx'
 
 type FormProps = {
@@ -20,26 +21,18 @@ type FormProps = {
 
 /** A form that stands on a page: one thing that is set, sent by its own button. */
 export function SettingsForm({ title, help, label, done, fields, onSubmit, beside, children }: FormProps) {
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const send = async (event: FormEvent) => {
-    event.preventDefault()
-    if (busy) return
-    setBusy(true)
-    setError(null)
-    try {
-      await onSubmit()
-      notify(done)
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const {
+    error,
+    busy,
+    onSubmit: send,
+  } = useSend(async () => {
+    await onSubmit()
+    notify(done)
+  })
   const problems = problemsOf(error)
   const inField = problems.length > 0 && problems.every(({ path }) => fields.includes(path))
   return (
-    <form className="panel stack" aria-label={title} onSubmit={(event) => void send(event)}>
+    <form className="panel stack" aria-label={title} onSubmit={send}>
       <h2>{title}</h2>
       {help && <p className="quiet">{help}</p>}
       {children(error)}

@@ -1,4 +1,14 @@
 import { useState } from 'react'
+import { problemAt } from '../data/refusal.ts'
+import { readPage, useQueryState } from '../kit/address.ts'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
+import { Loaded } from '../kit/states.tsx'
+import { nameConstant } from '../kit/status.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { Table } from '../kit/tables/table.tsx'
+import { Time } from '../kit/time.tsx'
+import { useTeam } from '../shell/role.tsx'
 import {
   confirmUser,
   type Egress,
@@ -8,17 +18,7 @@ import {
   useEgress,
   useMasking,
   useRateLimits,
-} from '../data/instance.ts'
-import { problemAt } from '../data/refusal.ts'
-import { readPage, useQueryState } from '../kit/address.ts'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, Select, TextArea, TextInput } from '../kit/input.tsx'
-import { Pager } from '../kit/pager.tsx'
-import { Loaded } from '../kit/states.tsx'
-import { nameConstant } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
-import { Time } from '../kit/time.tsx'
-import { useTeam } from '../shell/role.tsx'
+} from './data.ts'
 import { SettingsForm } from './form.tsx'
 
 /** What the instance's admin sets for all teams, and for the chosen one. */

@@ -1,6 +1,6 @@
 import { useQueryState } from '../kit/address.ts'
+import { Tabs } from '../kit/controls/tabs.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Tabs } from '../kit/tabs.tsx'
 import '../people/team.css'
 import { useTeam } from '../shell/role.tsx'
 import { AccountSettings } from './account.tsx'

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from 'react'
-import { Button } from '../kit/button.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { Refused } from '../kit/states.tsx'
 
 /** A page that fails does not take the frame with it. React knows such a boundary only as a class. */

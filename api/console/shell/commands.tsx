@@ -1,5 +1,5 @@
 import { useEffect, useSyncExternalStore } from 'react'
-import type { IconName } from '../kit/icon.tsx'
+import type { IconName } from '../kit/controls/icon.tsx'
 
 export type Command = {
   id: string

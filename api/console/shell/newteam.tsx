@@ -1,12 +1,12 @@
 import { type FormEvent, useState } from 'react'
 import { problemAt } from '../data/refusal.ts'
-import { createTeam } from '../data/teams.ts'
-import { Button } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { TextInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
+import { createTeam } from '../people/data.ts'
 
 /** What somebody sees who is in no team: everything belongs to one. */
 export function NewTeam({ onMade }: { onMade: (teamId: string) => void }) {

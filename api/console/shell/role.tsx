@@ -1,12 +1,12 @@
-import { createContext, type ReactNode, useContext } from 'react'
-import type { User } from '../data/people.ts'
+import { createContext, useContext } from 'react'
+import type { User } from './data.ts'
 
 export type Role = User['teams'][number]['role']
 
 const RANK: Role[] = ['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN']
 
 /** Whether a role includes what `least` may: for what to show; the API decides. */
-export function covers(role: Role | null, least: Role): boolean {
+function covers(role: Role | null, least: Role): boolean {
   return role !== null && RANK.indexOf(role) >= RANK.indexOf(least)
 }
 
@@ -33,9 +33,4 @@ export function useRole(teamId?: string): (least: Role) => boolean {
   const { role, user } = useTeam()
   const here = teamId === undefined ? role : (user.teams.find((one) => one.teamId === teamId)?.role ?? null)
   return (least) => covers(here, least)
-}
-
-/** What one may not do is not offered. */
-export function Allowed({ role, teamId, children }: { role: Role; teamId?: string; children: ReactNode }) {
-  return useRole(teamId)(role) ? children : null
 }

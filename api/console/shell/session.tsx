@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react'
 import { queries, session } from '../data/client.ts'
-import { readMe, type User, useMe } from '../data/people.ts'
-import { Button } from '../kit/button.tsx'
-import { Dialog } from '../kit/dialog.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Dialog } from '../kit/overlays/dialog.tsx'
 import { Loading, Refused } from '../kit/states.tsx'
+import { readMe, type User, useMe } from './data.ts'
 import { Frame } from './frame.tsx'
 import { SignIn, SignInForm } from './signin.tsx'
 

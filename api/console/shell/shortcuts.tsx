@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react'
 import { go } from '../kit/address.ts'
-import { Dialog } from '../kit/dialog.tsx'
+import { KeysDialog } from '../kit/overlays/keys.tsx'
 import { NAV } from '../pages.tsx'
 
 const CHORD_MS = 1_000
@@ -60,20 +60,5 @@ export function ShortcutHelp({ open, onClose }: { open: boolean; onClose: () => 
     ['Esc', 'Close a dialog or menu'],
     ['?', 'Show these keys'],
   ]
-  return (
-    <Dialog open={open} onClose={onClose} title="Keyboard">
-      <dl className="keys">
-        {keys.map(([key, text]) => (
-          <div key={key}>
-            <dt>
-              {key.split(' ').map((one) => (
-                <kbd key={one}>{one}</kbd>
-              ))}
-            </dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
-  )
+  return <KeysDialog open={open} onClose={onClose} title="Keyboard" keys={keys} />
 }

@@ -1,11 +1,11 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { signIn, type User } from '../data/people.ts'
 import icon from '../icon.svg'
 import { useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
-import { TextInput } from '../kit/input.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextInput } from '../kit/controls/input.tsx'
 import { Refused } from '../kit/states.tsx'
+import { signIn, type User } from './data.ts'
 import './frame.css'
 
 type FormProps = { email?: string; onDone: (user: User | null) => Promise<void> }

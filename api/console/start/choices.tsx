@@ -1,10 +1,10 @@
 import { useState } from 'react'
-import { takeTemplate } from '../data/templates.ts'
 import { go } from '../kit/address.ts'
-import { Icon } from '../kit/icon.tsx'
+import { Icon } from '../kit/controls/icon.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { takeTemplate } from './take.ts'
 import './start.css'
 import { TEMPLATES, type Template } from './templates.ts'
 

@@ -1,27 +1,21 @@
 import { useState } from 'react'
 import { problemAt, Refusal } from '../data/refusal.ts'
-import {
-  createVariable,
-  deleteVariable,
-  updateVariable,
-  useVariables,
-  type Variable,
-} from '../data/variables.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { TextInput } from '../kit/input.tsx'
 import { notify } from '../kit/notices.tsx'
-import { Pager } from '../kit/pager.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
-import { Table } from '../kit/table.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
+import { createVariable, deleteVariable, updateVariable, useVariables, type Variable } from './data.ts'
 
 /** What is open: a variable to change, or 'new'. */
 type Open = Variable | 'new' | null

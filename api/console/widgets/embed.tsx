@@ -1,7 +1,7 @@
-import { type Widget, writeFrame, writeSnippet } from '../data/widgets.ts'
-import { Button } from '../kit/button.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { Dialog } from '../kit/dialog.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Dialog } from '../kit/overlays/dialog.tsx'
+import { type Widget, writeFrame, writeSnippet } from './data.ts'
 
 /** How a widget comes onto a page. */
 export function EmbedDialog({ widget, onClose }: { widget: Widget; onClose: () => void }) {

@@ -1,13 +1,14 @@
 import { useState } from 'react'
-import { deleteWidget, rotateWidgetKey, updateWidget, useWidgets, type Widget } from '../data/widgets.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Managed } from '../kit/managed.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
+import { Managed } from '../kit/tables/managed.tsx'
+import type { Column } from '../kit/tables/table.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { WorkflowName } from '../workflows/name.tsx'
+import { deleteWidget, rotateWidgetKey, updateWidget, useWidgets, type Widget } from './data.ts'
 import { EmbedDialog } from './embed.tsx'
 import { WidgetDialog } from './widget.tsx'
 
@@ -51,33 +52,7 @@ export function WidgetsPage() {
                 text: 'A widget is a chat with an agent workflow that visitors of your pages can use without an account.',
               }}
               add={{ label: 'New widget', onClick: () => setEdited('new') }}
-              columns={[
-                {
-                  heading: 'Widget',
-                  cell: ({ name, workflowId }) => (
-                    <>
-                      <span className="name">{name}</span>
-                      <div className="quiet">
-                        {workflowId ? <WorkflowName id={workflowId} /> : 'its workflow is deleted'}
-                      </div>
-                    </>
-                  ),
-                },
-                {
-                  heading: 'Pages',
-                  cell: ({ allowedOrigins }) =>
-                    allowedOrigins.length === 0 ? (
-                      <Pill tone="warn">None: nobody can use it</Pill>
-                    ) : (
-                      <span className="said">{allowedOrigins.join('\n')}</span>
-                    ),
-                },
-                {
-                  heading: 'Messages a day',
-                  cell: ({ limits }) =>
-                    `${limits.perVisitor.toLocaleString()} a visitor, ${limits.perDay.toLocaleString()} in all`,
-                },
-              ]}
+              columns={COLUMNS}
               onOff={{
                 heading: 'Enabled',
                 verb: 'Enable',
@@ -113,3 +88,31 @@ export function WidgetsPage() {
     </>
   )
 }
+
+const COLUMNS: Column<Widget>[] = [
+  {
+    heading: 'Widget',
+    cell: ({ name, workflowId }) => (
+      <>
+        <span className="name">{name}</span>
+        <div className="quiet">
+          {workflowId ? <WorkflowName id={workflowId} /> : 'its workflow is deleted'}
+        </div>
+      </>
+    ),
+  },
+  {
+    heading: 'Pages',
+    cell: ({ allowedOrigins }) =>
+      allowedOrigins.length === 0 ? (
+        <Pill tone="warn">None: nobody can use it</Pill>
+      ) : (
+        <span className="said">{allowedOrigins.join('\n')}</span>
+      ),
+  },
+  {
+    heading: 'Messages a day',
+    cell: ({ limits }) =>
+      `${limits.perVisitor.toLocaleString()} a visitor, ${limits.perDay.toLocaleString()} in all`,
+  },
+]

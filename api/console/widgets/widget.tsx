@@ -1,11 +1,11 @@
 import { useState } from 'react'
 import { problemAt } from '../data/refusal.ts'
-import { createWidget, updateWidget, type Widget } from '../data/widgets.ts'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
+import { createWidget, updateWidget, type Widget } from './data.ts'
 
 type EditProps = {
   teamId: string

@@ -1,10 +1,10 @@
 import { useState } from 'react'
-import { changeWorkflow } from '../data/changes.ts'
 import { tellError } from '../data/refusal.ts'
-import { Switch } from '../kit/input.tsx'
+import { Switch } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
+import { changeWorkflow } from './data.ts'
 
 type ActiveProps = {
   workflow: { id: string; name: string; active: boolean; teamId: string }

@@ -1,16 +1,16 @@
 import { useState } from 'react'
 import { Link } from 'wouter'
 import { addressOf, askRaw } from '../data/client.ts'
-import type { Workflow } from '../data/workflows.ts'
 import { nameOf } from '../graph/lines.ts'
-import { Button } from '../kit/button.tsx'
-import { Code } from '../kit/code.tsx'
-import { CopyButton } from '../kit/copy.tsx'
-import { Field } from '../kit/field.tsx'
+import { Code } from '../kit/code/code.tsx'
+import { Button } from '../kit/controls/button.tsx'
+import { CopyButton } from '../kit/controls/copy.tsx'
+import { Field } from '../kit/controls/field.tsx'
 import { Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useRole } from '../shell/role.tsx'
-import { findHooks, type Hook, useLastCall, writeCurl } from './hooks.ts'
+import type { Workflow } from './data.ts'
+import { findHooks, type Hook, useLastCall, writeHookCurl } from './hooks.ts'
 
 /** Where a workflow is called from outside, with what to copy, and a call to try it. */
 export function Addresses({ workflow }: { workflow: Workflow }) {
@@ -35,7 +35,7 @@ type Answer = { status: number; text: string; executionId: string | undefined }
 
 function Address({ hook, active, tries }: { hook: Hook; active: boolean; tries: boolean }) {
   const [open, setOpen] = useState(false)
-  const curl = writeCurl(hook)
+  const curl = writeHookCurl(hook)
   return (
     <div className="panel address">
       <div className="row">

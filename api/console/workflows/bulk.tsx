@@ -1,12 +1,12 @@
 import { useState } from 'react'
-import { changeWorkflow, deleteWorkflow } from '../data/changes.ts'
 import { tellError } from '../data/refusal.ts'
-import { exportWorkflow } from '../data/transfers.ts'
-import type { WorkflowItem } from '../data/workflows.ts'
-import { Button } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
+import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
-import { nameFile, saveFile } from './exporting.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import type { WorkflowItem } from './data.ts'
+import { changeWorkflow, deleteWorkflow } from './data.ts'
+import { exportWorkflow } from './transfer/data.ts'
+import { nameFile, saveFile } from './transfer/exporting.tsx'
 
 type BulkProps = { chosen: readonly WorkflowItem[]; onDone: () => void }
 

@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from 'react'
-import { useWorkflow, useWorkflows } from '../data/workflows.ts'
-import { useControl } from '../kit/field.tsx'
+import { useControl } from '../kit/controls/field.tsx'
 import { useTeam } from '../shell/role.tsx'
+import { useWorkflow, useWorkflows } from './data.ts'
 
 const SHOWN = 50
 

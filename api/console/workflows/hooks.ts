@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { addressOf } from '../data/client.ts'
-import { listExecutions, readExecution } from '../data/executions.ts'
-import type { Workflow } from '../data/workflows.ts'
+import { listExecutions, readExecution } from '../executions/data.ts'
+import type { Workflow } from './data.ts'
 
 type Node = Workflow['nodes'][number]
 
@@ -64,7 +64,7 @@ function readConfig(node: Node): HookConfig {
 }
 
 /** The call as a line for a shell. */
-export function writeCurl({ method, url, sendsBody, example, headers }: Hook): string {
+export function writeHookCurl({ method, url, sendsBody, example, headers }: Hook): string {
   const body = JSON.stringify(sendsBody ? JSON.parse(example) : {})
   return [
     `curl -sS -X ${method} ${url}`,

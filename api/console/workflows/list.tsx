@@ -1,22 +1,22 @@
 import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import type { WorkflowItem } from '../data/workflows.ts'
-import { useWorkflows } from '../data/workflows.ts'
 import { go, linkWith, readPage, useQueryState } from '../kit/address.ts'
-import { LinkButton } from '../kit/button.tsx'
-import { Field } from '../kit/field.tsx'
+import { ChooseAll, ChooseOne } from '../kit/choose.tsx'
+import { LinkButton } from '../kit/controls/button.tsx'
+import { Field } from '../kit/controls/field.tsx'
+import { Select, TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
-import { Checkbox, Select, TextInput } from '../kit/input.tsx'
-import { Pager } from '../kit/pager.tsx'
 import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded, Rows } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Pager } from '../kit/tables/pager.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age } from '../kit/time.tsx'
 import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { BulkActions } from './bulk.tsx'
+import { useWorkflows, type WorkflowItem } from './data.ts'
 import { NextRun } from './schedules.tsx'
 import './workflows.css'
 
@@ -120,21 +120,10 @@ type TableProps = {
 
 function WorkflowTable({ rows, chosen, onChoose }: TableProps) {
   const builds = useRole()('BUILDER')
-  const toggle = (id: string, on: boolean) =>
-    onChoose(new Set(on ? [...chosen, id] : [...chosen].filter((one) => one !== id)))
-  const all = useMemo(() => rows.map(({ id }) => id), [rows])
+  const choice = { chosen, onChoose }
   return (
     <>
-      {builds && rows.length > 1 && (
-        <div className="choose-all">
-          <Checkbox
-            checked={all.every((id) => chosen.has(id))}
-            onChange={(on) => onChoose(new Set(on ? all : []))}
-          >
-            Choose all {rows.length} on this page
-          </Checkbox>
-        </div>
-      )}
+      {builds && <ChooseAll ids={rows.map(({ id }) => id)} {...choice} />}
       <Table
         label="Workflows"
         rows={rows}
@@ -145,11 +134,7 @@ function WorkflowTable({ rows, chosen, onChoose }: TableProps) {
             heading: 'Name',
             cell: ({ id, name, description }) => (
               <div className="workflow-name">
-                {builds && (
-                  <Checkbox checked={chosen.has(id)} onChange={(on) => toggle(id, on)}>
-                    <span className="hidden">Choose {name}</span>
-                  </Checkbox>
-                )}
+                {builds && <ChooseOne id={id} name={name} {...choice} />}
                 <div>
                   <Link className="name" href={`/workflows/${id}`}>
                     {name}

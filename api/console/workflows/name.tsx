@@ -1,5 +1,5 @@
 import { Link } from 'wouter'
-import { useWorkflow } from '../data/workflows.ts'
+import { useWorkflow } from './data.ts'
 
 /** A workflow by its name, with its page behind it; of one that is gone, the end of its id. */
 export function WorkflowName({ id }: { id: string }) {

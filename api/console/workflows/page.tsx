@@ -1,67 +1,47 @@
 import { useMemo, useState } from 'react'
 import { Link, useParams } from 'wouter'
-import { deleteWorkflow } from '../data/changes.ts'
-import { useExecutions } from '../data/executions.ts'
-import { useImportReport } from '../data/transfers.ts'
-import { useWorkflow, type Workflow } from '../data/workflows.ts'
-import { ExecuteDialog } from '../executions/execute.tsx'
+import { useExecutions } from '../executions/data.ts'
 import { ExecutionTable } from '../executions/list.tsx'
+import { ExecuteDialog } from '../executions/starting/execute.tsx'
+import { Graph } from '../graph/graph.tsx'
 import { go, linkWith } from '../kit/address.ts'
-import { Button, LinkButton } from '../kit/button.tsx'
-import { useConfirm } from '../kit/confirm.tsx'
+import { Button, LinkButton } from '../kit/controls/button.tsx'
 import { Facts, PageHeader } from '../kit/header.tsx'
-import { Menu } from '../kit/menu.tsx'
 import { notify } from '../kit/notices.tsx'
+import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { Menu } from '../kit/overlays/menu.tsx'
 import { Empty, Loaded, Refused } from '../kit/states.tsx'
 import { Age, formatDuration } from '../kit/time.tsx'
 import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
 import { Addresses } from './addresses.tsx'
-import { ExportButton } from './exporting.tsx'
-import { Graph } from './graph.tsx'
-import { Report, useReportMarks } from './report.tsx'
+import { deleteWorkflow, useWorkflow, type Workflow } from './data.ts'
 import { Schedules } from './schedules.tsx'
 import { SettingsDialog } from './settings.tsx'
+import { useImportReport } from './transfer/data.ts'
+import { ExportButton } from './transfer/exporting.tsx'
+import { Report, useReportMarks } from './transfer/report.tsx'
 import './workflows.css'
 
 /** One workflow: its graph, how it is started, what it did last, and what can be done with it. */
 export function WorkflowPage() {
   const { id = '' } = useParams()
   const found = useWorkflow(id)
-  return <Loaded query={found}>{(workflow) => <Shown key={workflow.id} workflow={workflow} />}</Loaded>
+  return <Loaded query={found}>{(workflow) => <OneWorkflow key={workflow.id} workflow={workflow} />}</Loaded>
 }
 
-function Shown({ workflow }: { workflow: Workflow }) {
-  const { id, name, teamId, description, nodes, settings, version } = workflow
+type Shown = 'execute' | 'settings'
+
+function OneWorkflow({ workflow }: { workflow: Workflow }) {
+  const { id, name, teamId, description, nodes } = workflow
   const may = useRole(teamId)
-  const [dialog, setDialog] = useState<'execute' | 'settings' | null>(null)
+  const [dialog, setDialog] = useState<Shown | null>(null)
   const [refused, setRefused] = useState<unknown>(null)
   const remove = useRemoval(workflow)
   const close = () => setDialog(null)
   const [builds, operates] = [may('BUILDER'), may('OPERATOR')]
-  useCommands(
-    useMemo((): Command[] => {
-      const at = `/workflows/${id}`
-      return [
-        ...(operates
-          ? [{ id: 'execute', label: 'Execute it', icon: 'play' as const, run: () => setDialog('execute') }]
-          : []),
-        ...(builds
-          ? [
-              { id: 'edit', label: 'Edit it', icon: 'edit' as const, run: () => go(`${at}/edit`) },
-              {
-                id: 'settings',
-                label: 'Its settings',
-                icon: 'settings' as const,
-                run: () => setDialog('settings'),
-              },
-            ]
-          : []),
-        { id: 'versions', label: 'Its versions', icon: 'redo', run: () => go(`${at}/versions`) },
-      ]
-    }, [id, builds, operates]),
-  )
+  usePageCommands(id, { builds, operates }, setDialog)
   const scheduled = nodes.some((node) => node.type === 'SCHEDULE_TRIGGER' && !node.disabled)
   return (
     <>
@@ -104,29 +84,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
         )}
       </PageHeader>
       <Refused error={refused} />
-      <Facts
-        facts={[
-          [
-            'Version',
-            <Link
-              key="v"
-              className="linked"
-              href={`/workflows/${id}/versions`}
-            >{`${version}, see all`}</Link>,
-          ],
-          ['Nodes', nodes.length],
-          ['Time limit', settings.timeoutMs === null ? 'none' : formatDuration(settings.timeoutMs)],
-          [
-            'At once',
-            settings.concurrency
-              ? `${settings.concurrency.limit}, else ${settings.concurrency.policy}`
-              : false,
-          ],
-          ['Time zone', settings.timezone],
-          ['Created', <Age key="c" at={workflow.createdAt} />],
-          ['Changed', <Age key="u" at={workflow.updatedAt} />],
-        ]}
-      />
+      <WorkflowFacts workflow={workflow} />
       <Drawn workflow={workflow} edit={builds ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
@@ -147,6 +105,57 @@ function Shown({ workflow }: { workflow: Workflow }) {
       )}
       {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>
+  )
+}
+
+type Rights = { builds: boolean; operates: boolean }
+
+/** What the command palette offers on this page. */
+function usePageCommands(id: string, { builds, operates }: Rights, show: (dialog: Shown) => void) {
+  useCommands(
+    useMemo((): Command[] => {
+      const at = `/workflows/${id}`
+      return [
+        ...(operates
+          ? [{ id: 'execute', label: 'Execute it', icon: 'play' as const, run: () => show('execute') }]
+          : []),
+        ...(builds
+          ? [
+              { id: 'edit', label: 'Edit it', icon: 'edit' as const, run: () => go(`${at}/edit`) },
+              {
+                id: 'settings',
+                label: 'Its settings',
+                icon: 'settings' as const,
+                run: () => show('settings'),
+              },
+            ]
+          : []),
+        { id: 'versions', label: 'Its versions', icon: 'redo', run: () => go(`${at}/versions`) },
+      ]
+    }, [id, builds, operates, show]),
+  )
+}
+
+function WorkflowFacts({ workflow }: { workflow: Workflow }) {
+  const { id, nodes, settings, version } = workflow
+  return (
+    <Facts
+      facts={[
+        [
+          'Version',
+          <Link key="v" className="linked" href={`/workflows/${id}/versions`}>{`${version}, see all`}</Link>,
+        ],
+        ['Nodes', nodes.length],
+        ['Time limit', settings.timeoutMs === null ? 'none' : formatDuration(settings.timeoutMs)],
+        [
+          'At once',
+          settings.concurrency ? `${settings.concurrency.limit}, else ${settings.concurrency.policy}` : false,
+        ],
+        ['Time zone', settings.timezone],
+        ['Created', <Age key="c" at={workflow.createdAt} />],
+        ['Changed', <Age key="u" at={workflow.updatedAt} />],
+      ]}
+    />
   )
 }
 

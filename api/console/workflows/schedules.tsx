@@ -1,9 +1,9 @@
-import { type Schedule, useWorkflowSchedules } from '../data/schedules.ts'
 import { ExecutionLink } from '../executions/list.tsx'
 import { Loaded } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
-import { Table } from '../kit/table.tsx'
+import { Table } from '../kit/tables/table.tsx'
 import { Age, Time } from '../kit/time.tsx'
+import { type Schedule, useWorkflowSchedules } from '../schedules/data.ts'
 
 /** When a workflow is executed next; an inactive one never is by itself. */
 export function NextRun({ id, active }: { id: string; active: boolean }) {

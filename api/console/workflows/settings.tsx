@@ -1,12 +1,12 @@
 import { useState } from 'react'
-import { changeWorkflow } from '../data/changes.ts'
 import { problemAt } from '../data/refusal.ts'
-import type { Workflow } from '../data/workflows.ts'
-import { FormDialog } from '../kit/dialog.tsx'
-import { Field, FieldGroup } from '../kit/field.tsx'
-import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/input.tsx'
+import { Field, FieldGroup } from '../kit/controls/field.tsx'
+import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
+import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { WorkflowChoice } from './choice.tsx'
+import type { Workflow } from './data.ts'
+import { changeWorkflow } from './data.ts'
 
 type Settings = Workflow['settings']
 type Concurrency = NonNullable<Settings['concurrency']>

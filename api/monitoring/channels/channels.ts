@@ -33,15 +33,17 @@ const OneOfTeam = v.object({ teamId: uuidField, id: uuidField })
 
 const TESTS_AT_ONCE = 2
 
+const one = { 200: { description: 'The channel', schema: ChannelSchema } }
+
 /** The routes of what tells a team of its alerts. */
-export function createChannelRoutes({
-  store,
-  outside,
-  mailer,
-  publicUrl,
-}: Pick<ApiDeps, 'store' | 'outside' | 'mailer' | 'publicUrl'>) {
-  const seats = createSeats('tests of channels', { ofTeam: TESTS_AT_ONCE })
-  const one = { 200: { description: 'The channel', schema: ChannelSchema } }
+export function createChannelRoutes(deps: Pick<ApiDeps, 'store' | 'outside' | 'mailer' | 'publicUrl'>) {
+  return new Hono<AppEnv>()
+    .route('/', createChannelListRoutes())
+    .route('/', createOneChannelRoutes())
+    .route('/', createChannelTestRoutes(deps))
+}
+
+function createChannelListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/channels',
@@ -83,6 +85,10 @@ export function createChannelRoutes({
         return c.json(channel, 201, { Location: `/api/monitoring/teams/${teamId}/channels/${channel.id}` })
       },
     )
+}
+
+function createOneChannelRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/channels/:id',
       accept({
@@ -159,49 +165,58 @@ export function createChannelRoutes({
         return c.json(await rotateChannelSecret(c.get('scope'), teamId, id))
       },
     )
-    .post(
-      '/api/monitoring/teams/:teamId/channels/:id/test',
-      accept({
-        id: 'testNotificationChannel',
-        tag: 'Monitoring',
-        summary: 'Test a notification channel',
-        description:
-          'Sends one message of the type `channel.test`, also if the channel is not enabled, and tells what came of it: ' +
-          'a receiver that does not take it is a 200 with the status FAILED. A test takes at most 30 s; a team may have ' +
-          'two under way.',
-        role: 'ADMIN',
-        params: OneOfTeam,
-        faults: [503],
-        responses: { 200: { description: 'What came of it', schema: ChannelTestSchema } },
-      }),
-      async (c) => {
-        const { teamId, id } = c.req.valid('param')
-        const scope = c.get('scope')
-        const { name } = await readChannel(scope, teamId, id)
-        if (!outside) throw new Fault('UNAVAILABLE', 'This process tests no channels', { retryAfter: 5 })
-        const giveBack = seats.take(scope.userId ?? '', teamId)
-        try {
-          const channel = await findChannel(store.db, teamId, id)
-          if (!channel) throw new Fault('NOT_FOUND', 'There is no such channel')
-          const carrier = { store, outside, mailer, publicUrl }
-          const progress = { told: [], onTold: async () => {} }
-          const message = describeTest(randomUUID(), teamId, publicUrl)
-          const late = AbortSignal.timeout(RECEIVER_MS)
-          const signal = AbortSignal.any([c.req.raw.signal, late])
-          const failure = await sendToChannel(carrier, { teamId, channel }, message, progress, signal).catch(
-            (error) => {
-              if (!signal.aborted) throw error
-              return { message: `The receiver has not taken it within ${RECEIVER_MS / 1_000} s` }
-            },
-          )
-          const said = failure
-            ? ({ status: 'FAILED', message: failure.message } as const)
-            : ({ status: 'SUCCESS', message: 'The receiver has taken it' } as const)
-          await noteChannelTest(scope, { id, teamId, name }, said)
-          return c.json({ ...said, testedAt: new Date() })
-        } finally {
-          giveBack()
-        }
-      },
-    )
+}
+
+function createChannelTestRoutes({
+  store,
+  outside,
+  mailer,
+  publicUrl,
+}: Pick<ApiDeps, 'store' | 'outside' | 'mailer' | 'publicUrl'>) {
+  const seats = createSeats('tests of channels', { ofTeam: TESTS_AT_ONCE })
+  return new Hono<AppEnv>().post(
+    '/api/monitoring/teams/:teamId/channels/:id/test',
+    accept({
+      id: 'testNotificationChannel',
+      tag: 'Monitoring',
+      summary: 'Test a notification channel',
+      description:
+        'Sends one message of the type `channel.test`, also if the channel is not enabled, and tells what came of it: ' +
+        'a receiver that does not take it is a 200 with the status FAILED. A test takes at most 30 s; a team may have ' +
+        'two under way.',
+      role: 'ADMIN',
+      params: OneOfTeam,
+      faults: [503],
+      responses: { 200: { description: 'What came of it', schema: ChannelTestSchema } },
+    }),
+    async (c) => {
+      const { teamId, id } = c.req.valid('param')
+      const scope = c.get('scope')
+      const { name } = await readChannel(scope, teamId, id)
+      if (!outside) throw new Fault('UNAVAILABLE', 'This process tests no channels', { retryAfter: 5 })
+      const giveBack = seats.take(scope.userId ?? '', teamId)
+      try {
+        const channel = await findChannel(store.db, teamId, id)
+        if (!channel) throw new Fault('NOT_FOUND', 'There is no such channel')
+        const carrier = { store, outside, mailer, publicUrl }
+        const progress = { told: [], onTold: async () => {} }
+        const message = describeTest(randomUUID(), teamId, publicUrl)
+        const late = AbortSignal.timeout(RECEIVER_MS)
+        const signal = AbortSignal.any([c.req.raw.signal, late])
+        const failure = await sendToChannel(carrier, { teamId, channel }, message, progress, signal).catch(
+          (error) => {
+            if (!signal.aborted) throw error
+            return { message: `The receiver has not taken it within ${RECEIVER_MS / 1_000} s` }
+          },
+        )
+        const said = failure
+          ? ({ status: 'FAILED', message: failure.message } as const)
+          : ({ status: 'SUCCESS', message: 'The receiver has taken it' } as const)
+        await noteChannelTest(scope, { id, teamId, name }, said)
+        return c.json({ ...said, testedAt: new Date() })
+      } finally {
+        giveBack()
+      }
+    },
+  )
 }

@@ -18,9 +18,14 @@ import { PlaybookBody, PlaybookPatchBody, PlaybookRunPage, PlaybookSchema } from
 
 const OneOfTeam = v.object({ teamId: uuidField, id: uuidField })
 
+const one = { 200: { description: 'The playbook', schema: PlaybookSchema } }
+
 /** The routes of what a team does by itself about its alerts. */
 export function createPlaybookRoutes() {
-  const one = { 200: { description: 'The playbook', schema: PlaybookSchema } }
+  return new Hono<AppEnv>().route('/', createPlaybookListRoutes()).route('/', createOnePlaybookRoutes())
+}
+
+function createPlaybookListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/playbooks',
@@ -62,6 +67,10 @@ export function createPlaybookRoutes() {
         return c.json(playbook, 201, { Location: `/api/monitoring/teams/${teamId}/playbooks/${playbook.id}` })
       },
     )
+}
+
+function createOnePlaybookRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/monitoring/teams/:teamId/playbooks/:id',
       accept({

@@ -7,7 +7,7 @@ import { INSTANCE_CHAIN } from '../signing.ts'
 import { addSeq, type SeqSpan } from './erasures.ts'
 
 /** Entries of a person about which nothing was erased, by the reason. */
-export type KeptEntries = {
+type KeptEntries = {
   /** Written by a release before version 2: what is personal lies in what the chain covers. */
   version1: number
   /** Before an entry that has reopened the chain, and has signed all that there was. */

@@ -4,7 +4,7 @@ import { type AuditCore, canonicalCore, hashLink } from '../signing.ts'
 import type { ExportEntry } from './lines.ts'
 
 /** What an entry of an export says, as far as a verification needs it. */
-export type ReadEntry = { action: string; blank: boolean; details: unknown }
+type ReadEntry = { action: string; blank: boolean; details: unknown }
 
 /** What is wrong with an entry by itself, or what it says. */
 export type JudgedEntry = ({ fault: string } & Partial<ReadEntry>) | ({ fault?: undefined } & ReadEntry)

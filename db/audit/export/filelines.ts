@@ -2,7 +2,7 @@
 export type FileLine = { number: number; text: string | undefined; fault?: string }
 
 /** The details of an entry have 32,000 bytes at most, and escaping makes seven of one at most. */
-export const MAX_LINE_BYTES = 1024 * 1024
+const MAX_LINE_BYTES = 1024 * 1024
 
 /**
  * Cuts bytes into lines, of which no more than one is held in memory. The last one counts only with its line break: what

@@ -16,7 +16,7 @@ export function digestCheckpoint({ seqText, hash, at, keyId, signature }: Stored
  * The forged checkpoints that entries name which have reopened the chain: nobody can remove them, and what they are was
  * signed with the break. Whoever reads them verifies those entries too.
  */
-export async function readNamedForgeries(db: Db, teamId: string): Promise<ReadonlySet<string>> {
+async function readNamedForgeries(db: Db, teamId: string): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ forged: unknown }>`
     select details->'forged' as forged from audit_entries
     where team_id = ${teamId} and action = 'AUDIT_REOPENED'`.execute(db)

@@ -29,7 +29,7 @@ export type ChainProofs = {
 }
 
 /** A head. `tsText` is null before the first entry. */
-export type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { tsText: string | null }
+type HeadRow = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { tsText: string | null }
 
 /** The last entry of a chain, as far as the head and the team are judged by it. */
 export type Tail = { seq: number; hash: Buffer; tsText: string; action: string }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
+import { selectFree } from '../../queue.ts'
 import { type Store, serviceScope } from '../../scope.ts'
 import type { PrefixChecker } from '../parallel/prefixes.ts'
 import { finishPurges, purgeIfDue, type TellFailure } from './purge.ts'
@@ -41,9 +42,12 @@ async function claimTeam(store: Store): Promise<string | undefined> {
   const { rows } = await write(store, (tx) =>
     sql<{ teamId: string }>`
       update audit_retention set looked_at = now() - interval '23 hours' where team_id = (
-        select team_id from audit_retention
-        where auto_delete_enabled and (looked_at is null or looked_at < now() - interval '24 hours')
-        order by looked_at nulls first limit 1 for update skip locked)
+        ${selectFree('audit_retention', {
+          columns: sql`q.team_id`,
+          which: sql`q.auto_delete_enabled and (q.looked_at is null or q.looked_at < now() - interval '24 hours')`,
+          order: sql`q.looked_at nulls first`,
+          limit: 1,
+        })})
       returning team_id`.execute(tx),
   )
   return rows[0]?.teamId

@@ -188,7 +188,7 @@ function measureText(bytes: Uint8Array, begin: number): { end: number; ascii: nu
 }
 
 /** Of edits that overlap those with the most text, sorted by start. */
-export function takeLongest(edits: Edit[]): Edit[] {
+function takeLongest(edits: Edit[]): Edit[] {
   if (edits.length < 2) return edits
   const kept: Edit[] = []
   const sorted = edits.toSorted((a, b) => a.start - b.start || b.end - a.end)

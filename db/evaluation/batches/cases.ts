@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { record, write } from '../../change.ts'
 import type { Tx } from '../../connection.ts'
 import { cancelOpen } from '../../executions/cancel.ts'
+import { lockFor } from '../../locks.ts'
+import { selectFree } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import { nameJudging } from '../../usage/calls.ts'
@@ -10,7 +12,7 @@ import type { EvalProvider } from '../providers.ts'
 import { BATCH_ENDED, type BatchDimension, endBatch, startersMay } from './runs.ts'
 
 /** How many cases of a team may be under way, in all its batches and all processes. */
-export const MOST_OF_TEAM = 10
+const MOST_OF_TEAM = 10
 
 /** How many open batches are looked at for one case. */
 const MOST_LOOKED_AT = 50
@@ -74,7 +76,7 @@ type Found = { id: string; teamId: string }
 
 async function claimOf(tx: Tx, { id, teamId }: Found, leaseMs: number): Promise<ClaimedCase | undefined> {
   // Those who count what is under way come one after the other.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`batches of ${teamId}`}, 0))`.execute(tx)
+  await lockFor(tx, 'batchClaims', teamId)
   const obstacle = await findObstacle(tx, id)
   if (obstacle) {
     await endBatch(tx, id, 'FAILED', obstacle)
@@ -115,20 +117,28 @@ async function findObstacle(tx: Tx, id: string): Promise<string | undefined> {
 }
 
 async function findLeftOver(tx: Tx, runId: string): Promise<string | undefined> {
-  const { rows } = await sql<{ id: string }>`select id from batch_cases
-    where run_id = ${runId} and status = 'RUNNING' and claimed_until < now()
-    order by claimed_until limit 1 for update skip locked`.execute(tx)
-  return rows[0]?.id
+  return findFree(tx, {
+    which: sql`q.run_id = ${runId} and q.status = 'RUNNING' and q.claimed_until < now()`,
+    order: sql`q.claimed_until`,
+  })
 }
 
 async function findNext(tx: Tx, { id, teamId }: Found): Promise<string | undefined> {
-  const { rows } = await sql<{ id: string }>`select id from batch_cases
-    where run_id = ${id} and status = 'PENDING'
+  return findFree(tx, {
+    which: sql`q.run_id = ${id} and q.status = 'PENDING'
       and (select count(*) < r.concurrency from batch_cases c, batch_runs r
         where r.id = ${id} and c.run_id = ${id} and c.status = 'RUNNING' group by r.concurrency) is not false
       and (select count(*) from batch_cases c join batch_runs r on r.id = c.run_id
-        where r.team_id = ${teamId} and r.status in ('PENDING', 'RUNNING') and c.status = 'RUNNING') < ${MOST_OF_TEAM}
-    order by place limit 1 for update skip locked`.execute(tx)
+        where r.team_id = ${teamId} and r.status in ('PENDING', 'RUNNING') and c.status = 'RUNNING') < ${MOST_OF_TEAM}`,
+    order: sql`q.place`,
+  })
+}
+
+async function findFree(
+  tx: Tx,
+  query: { which: RawBuilder<unknown>; order: RawBuilder<unknown> },
+): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string }>`${selectFree('batch_cases', { ...query, limit: 1 })}`.execute(tx)
   return rows[0]?.id
 }
 

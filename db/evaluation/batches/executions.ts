@@ -4,7 +4,7 @@ import { isEnded } from '../../executions/status.ts'
 import { Fault } from '../../fault.ts'
 import { readExecutionOutput } from '../../records/records.ts'
 import type { Actor, Store } from '../../scope.ts'
-import { addExecution } from '../../starts/start.ts'
+import { addExecution } from '../../starts/add.ts'
 import { readStartable } from '../../starts/startable.ts'
 import { readVersion } from '../../workflows/versions.ts'
 
@@ -34,7 +34,15 @@ export async function startCaseExecution(
   const started = await addExecution(
     store,
     { ...found, version, graph },
-    { id: uuidv5(`case ${place}`, runId), node, trigger: 'EVALUATION', data, by, swept: true },
+    {
+      origin: 'BATCH',
+      id: uuidv5(`case ${place}`, runId),
+      node,
+      trigger: 'EVALUATION',
+      data,
+      by,
+      swept: true,
+    },
   )
   return started.executionId
 }

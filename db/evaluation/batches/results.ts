@@ -4,7 +4,7 @@ import { GOLD_STANDARD } from './cases.ts'
 
 /** What has become of a case. CANCELLED is one that its batch has not come to. */
 export const CASE_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
-export type CaseStatus = (typeof CASE_STATUSES)[number]
+type CaseStatus = (typeof CASE_STATUSES)[number]
 
 export type CaseRow = {
   id: string

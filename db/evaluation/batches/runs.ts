@@ -5,6 +5,7 @@ import { change } from '../../change.ts'
 import { type Db, json, type Tx } from '../../connection.ts'
 import { cancelOpen } from '../../executions/cancel.ts'
 import { Fault, missing } from '../../fault.ts'
+import { lockFor } from '../../locks.ts'
 import { readOwner } from '../../owners.ts'
 import { makePage, type Page, type PageRequest } from '../../page.ts'
 import { demand, type Scope } from '../../scope.ts'
@@ -101,7 +102,7 @@ export async function createBatchRun(
       .executeTakeFirst()
     if (!workflow) throw missing('workflow')
     // Requests with the same key, and those that count, go one after the other.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${`new batch ${teamId}`}, 0))`.execute(tx)
+    await lockFor(tx, 'newBatches', teamId)
     const earlier = key === null ? undefined : await findByKey(tx, workflowId, key)
     if (earlier && !earlier.hash.equals(hash))
       throw new Fault('CONFLICT', 'This Idempotency-Key was used with another body')

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { write } from '../../change.ts'
 import { missing } from '../../fault.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
+import { claim, postpone, type Queue, renew, selectByTurns, settle, updateHeld } from '../../queue.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import type { AlertSeverity, AlertType } from '../notices.ts'
@@ -124,57 +124,37 @@ export async function claimDeliveries(
   },
 ): Promise<ClaimedDelivery[]> {
   const { limit, ofTeam, leaseMs, busy, failing } = query
-  const { rows } = await write(store, (tx) =>
-    sql<ClaimedDelivery>`
-    with recursive teams as (
-      (select team_id from notification_deliveries where status = 'PENDING' order by team_id limit 1)
-      union all
-      select (select d.team_id from notification_deliveries d where d.status = 'PENDING' and d.team_id > t.team_id
-        order by d.team_id limit 1)
-      from teams t where t.team_id is not null),
-    busy as (select * from unnest(${[...busy.keys()]}::uuid[], ${[...busy.values()]}::int[]) as b (team_id, held)),
-    due as (
-      select d.id, d.due_at, row_number() over (partition by t.team_id order by d.due_at, d.id) as turn
-      from teams t left join busy b using (team_id) cross join lateral (
-        select id, due_at from notification_deliveries
-        where team_id = t.team_id and status = 'PENDING' and due_at <= now() and (${failing} or attempts = 0)
-        order by due_at, id limit greatest(0, ${ofTeam}::int - coalesce(b.held, 0))) d),
-    next as materialized (select id, turn, due_at from due order by turn, due_at, id limit ${limit}),
-    chosen as materialized (
-      select d.id from next join notification_deliveries d using (id)
-      where d.status = 'PENDING' and d.due_at <= now() for update of d skip locked)
-    update notification_deliveries d set attempts = d.attempts + 1, due_at = ${after(leaseMs)}, lease = ${uuid()}
-    from chosen where d.id = chosen.id
-    returning d.id, d.team_id, d.notice_id, d.target, d.channel_id, d.lease, d.attempts, d.told,
-      d.created_at < now() - ${DELIVERY_HOURS} * interval '1 hour' as old`.execute(tx),
-  )
-  return rows
+  const which = failing ? sql`true` : sql`q.attempts = 0`
+  const chosen = selectByTurns(DELIVERIES, { limit, ofTeam, busy, which })
+  const returning = sql`id, team_id, notice_id, target, channel_id, lease, attempts, told,
+    created_at < now() - ${DELIVERY_HOURS} * interval '1 hour' as old`
+  return write(store, (tx) => claim<ClaimedDelivery>(tx, DELIVERIES, { chosen, leaseMs, returning }))
+}
+
+const DELIVERIES: Queue = {
+  table: 'notification_deliveries',
+  id: 'id',
+  open: sql`q.status = 'PENDING'`,
+  due: 'due_at',
+  token: 'lease',
+  tries: 'attempts',
 }
 
 /** Holds a claimed delivery for longer. Resolves to false if it is not held any more. */
 export async function renewDelivery(store: Store, held: Held, leaseMs: number): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update notification_deliveries set due_at = ${after(leaseMs)}
-      where id = ${held.id} and lease = ${held.lease} returning id`.execute(tx),
-  )
-  return rows.length > 0
+  return write(store, (tx) => renew(tx, DELIVERIES, held, leaseMs))
 }
 
 /** Notes that one of several recipients has got it. */
 export async function noteTold(store: Store, held: Held, recipient: string): Promise<void> {
-  await write(store, (tx) =>
-    sql`update notification_deliveries set told = array_append(told, ${recipient})
-      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
-  )
+  const set = sql`told = array_append(told, ${recipient})`
+  await write(store, (tx) => updateHeld(tx, DELIVERIES, held, set))
 }
 
 /** Notes that it was delivered, or, with the `error`, that it has failed for good. */
 export async function settleDelivery(store: Store, held: Held, error: string | null): Promise<void> {
-  await write(store, (tx) =>
-    sql`update notification_deliveries set status = ${error === null ? 'DELIVERED' : 'FAILED'}, lease = null,
-      settled_at = now(), last_error = ${error === null ? null : cleanText(error, MAX_ERROR)}
-      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
-  )
+  const set = sql`status = ${error === null ? 'DELIVERED' : 'FAILED'}, settled_at = now(), last_error = ${cut(error)}`
+  await write(store, (tx) => settle(tx, DELIVERIES, held, set))
 }
 
 /** Gives it back: it is due again after `delayMs`. */
@@ -183,11 +163,8 @@ export async function postponeDelivery(
   held: Held,
   { delayMs, error }: { delayMs: number; error: string | null },
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update notification_deliveries set lease = null, due_at = ${after(delayMs)},
-      last_error = coalesce(${error === null ? null : cleanText(error, MAX_ERROR)}, last_error)
-      where id = ${held.id} and lease = ${held.lease}`.execute(tx),
-  )
+  const set = sql`last_error = coalesce(${cut(error)}, last_error)`
+  await write(store, (tx) => postpone(tx, DELIVERIES, held, delayMs, set))
 }
 
 /** The notice of a claimed delivery, or of a run of a playbook; undefined if it was deleted. */
@@ -205,6 +182,6 @@ type Held = Pick<ClaimedDelivery, 'id' | 'lease'>
 
 const MAX_ERROR = 1_000
 
-function after(ms: number) {
-  return sql`now() + ${ms} * interval '1 millisecond'`
+function cut(error: string | null): string | null {
+  return error === null ? null : cleanText(error, MAX_ERROR)
 }

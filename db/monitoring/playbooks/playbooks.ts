@@ -3,7 +3,8 @@ import { v7 as uuid } from 'uuid'
 import type { Problem } from '../../../workflows/problem.ts'
 import { change } from '../../change.ts'
 import { type Db, json, type Tx } from '../../connection.ts'
-import { Fault, invalid, missing } from '../../fault.ts'
+import { invalid } from '../../fault.ts'
+import { demandRoom, findOwned, guardName } from '../../owned.ts'
 import { describeChange } from '../../redaction/difference.ts'
 import { demandTeam, type Scope } from '../../scope.ts'
 import type { AlertSeverity, AlertType } from '../notices.ts'
@@ -49,9 +50,6 @@ export type PlaybookPatch = {
 /** How many playbooks a team may have. */
 export const MAX_PLAYBOOKS = 50
 
-/** The first key of the advisory locks of teams that get another one. */
-const PLAYBOOKS = 7_226_080
-
 const ALWAYS: PlaybookConditions = {
   alertTypes: [...PLAYBOOK_ALERTS],
   minSeverity: 'LOW',
@@ -82,17 +80,9 @@ export async function createPlaybook(
   input: PlaybookPatch & { name: string; steps: PlaybookStep[] },
 ): Promise<Playbook> {
   const { name, enabled = true, on, steps } = input
-  return guardName(name, () =>
+  return guardName('playbooks', name, () =>
     change(scope, 'PLAYBOOK_CREATED', teamId, async (tx) => {
-      // Two that are added at once are counted one after the other.
-      await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${PLAYBOOKS}))`.execute(tx)
-      const { known } = await tx
-        .selectFrom('playbooks')
-        .select(sql<number>`count(*)`.as('known'))
-        .where('teamId', '=', teamId)
-        .executeTakeFirstOrThrow()
-      if (known >= MAX_PLAYBOOKS)
-        throw new Fault('CONFLICT', `A team can have ${MAX_PLAYBOOKS} playbooks: delete one of them`)
+      await demandRoom(tx, 'playbooks', teamId, MAX_PLAYBOOKS)
       const conditions = complete(ALWAYS, on)
       await demandOwn(tx, teamId, { steps, workflowIds: conditions.workflowIds })
       const id = uuid()
@@ -116,7 +106,7 @@ export async function updatePlaybook(
   id: string,
   { name, enabled, on, steps }: PlaybookPatch,
 ): Promise<Playbook> {
-  return guardName(name ?? '', () =>
+  return guardName('playbooks', name ?? '', () =>
     change(scope, 'PLAYBOOK_UPDATED', teamId, async (tx) => {
       const before = show(await lock(tx, teamId, id))
       const conditions = complete(before.on, on)
@@ -185,17 +175,11 @@ function select(db: Db, teamId: string) {
   return db.selectFrom('playbooks').selectAll().where('teamId', '=', teamId)
 }
 
-async function find(db: Db, teamId: string, id: string) {
-  const found = await select(db, teamId).where('id', '=', id).executeTakeFirst()
-  if (!found) throw missing('playbook')
-  return found
-}
+const find = (db: Db, teamId: string, id: string) =>
+  findOwned(select(db, teamId).where('id', '=', id), 'playbook')
 
-async function lock(tx: Tx, teamId: string, id: string) {
-  const found = await select(tx, teamId).where('id', '=', id).forUpdate().executeTakeFirst()
-  if (!found) throw missing('playbook')
-  return found
-}
+const lock = (tx: Tx, teamId: string, id: string) =>
+  findOwned(select(tx, teamId).where('id', '=', id).forUpdate(), 'playbook')
 
 function show({ conditions, steps, ...row }: Awaited<ReturnType<typeof find>>): Playbook {
   const { id, teamId, name, enabled, createdAt, updatedAt } = row
@@ -244,11 +228,4 @@ async function demandOwn(
         problems.push({ path: one.path, message: `must be a ${noun} of this team` })
   }
   if (problems.length > 0) throw invalid(problems)
-}
-
-async function guardName<T>(name: string, work: () => Promise<T>): Promise<T> {
-  return work().catch((error) => {
-    if ((error as { constraint?: string }).constraint !== 'playbooks_name') throw error
-    throw new Fault('CONFLICT', `The team already has a playbook named "${name}"`)
-  })
 }

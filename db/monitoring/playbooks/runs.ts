@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { write } from '../../change.ts'
 import { json } from '../../connection.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
+import { claim, postpone, type Queue, renew, selectByTurns, settle } from '../../queue.ts'
 import type { Scope, Store } from '../../scope.ts'
 import type { ClaimedDelivery } from '../channels/deliveries.ts'
 import { type PlaybookStep, readPlaybook } from './playbooks.ts'
@@ -79,29 +80,19 @@ export async function listPlaybookRuns(
  * when the lease ends.
  */
 export async function claimRuns(store: Store, limit: number, leaseMs: number): Promise<ClaimedPlaybookRun[]> {
-  const { rows } = await write(store, (tx) =>
-    sql<ClaimedPlaybookRun>`
-    with recursive teams as (
-      (select team_id from playbook_runs where status = 'PENDING' order by team_id limit 1)
-      union all
-      select (select r.team_id from playbook_runs r where r.status = 'PENDING' and r.team_id > t.team_id
-        order by r.team_id limit 1)
-      from teams t where t.team_id is not null),
-    next as materialized (
-      select r.id from teams t cross join lateral (
-        select id, due_at from playbook_runs where team_id = t.team_id and status = 'PENDING' and due_at <= now()
-        order by due_at, id limit 1) r
-      order by r.due_at, r.id limit ${limit}),
-    chosen as materialized (
-      select r.id from next join playbook_runs r using (id)
-      where r.status = 'PENDING' and r.due_at <= now() for update of r skip locked)
-    update playbook_runs r set attempts = r.attempts + 1, lease = ${uuid()},
-      due_at = now() + ${leaseMs} * interval '1 millisecond'
-    from chosen, playbooks p where r.id = chosen.id and p.id = r.playbook_id
-    returning r.id, r.team_id, r.notice_id, r.lease, r.attempts, r.playbook_id, p.name as playbook_name, r.steps,
-      r.outcomes, r.created_at`.execute(tx),
-  )
-  return rows
+  const chosen = selectByTurns(RUNS, { limit, ofTeam: 1 })
+  const returning = sql`id, team_id, notice_id, lease, attempts, playbook_id, steps, outcomes, created_at,
+    (select name from playbooks p where p.id = q.playbook_id) as playbook_name`
+  return write(store, (tx) => claim<ClaimedPlaybookRun>(tx, RUNS, { chosen, leaseMs, returning }))
+}
+
+const RUNS: Queue = {
+  table: 'playbook_runs',
+  id: 'id',
+  open: sql`q.status = 'PENDING'`,
+  due: 'due_at',
+  token: 'lease',
+  tries: 'attempts',
 }
 
 /**
@@ -110,39 +101,29 @@ export async function claimRuns(store: Store, limit: number, leaseMs: number): P
  */
 export async function noteOutcomes(
   store: Store,
-  { id, lease }: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
+  run: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
   outcomes: StepOutcome[],
   leaseMs: number,
 ): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update playbook_runs set outcomes = ${json(outcomes)}, due_at = now() + ${leaseMs} * interval '1 millisecond'
-      where id = ${id} and lease = ${lease} returning id`.execute(tx),
-  )
-  return rows.length > 0
+  return write(store, (tx) => renew(tx, RUNS, run, leaseMs, { set: sql`outcomes = ${json(outcomes)}` }))
 }
 
 /** Ends a run whose steps have all had their turn. */
 export async function endRun(
   store: Store,
-  { id, lease }: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
+  run: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
   status: 'COMPLETED' | 'FAILED',
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update playbook_runs set status = ${status}, ended_at = now(), lease = null
-      where id = ${id} and lease = ${lease}`.execute(tx),
-  )
+  await write(store, (tx) => settle(tx, RUNS, run, sql`status = ${status}, ended_at = now()`))
 }
 
 /** Gives a run back, which is due again after `delayMs`. */
 export async function postponeRun(
   store: Store,
-  { id, lease }: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
+  run: Pick<ClaimedPlaybookRun, 'id' | 'lease'>,
   delayMs: number,
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update playbook_runs set lease = null, due_at = now() + ${delayMs} * interval '1 millisecond'
-      where id = ${id} and lease = ${lease}`.execute(tx),
-  )
+  await write(store, (tx) => postpone(tx, RUNS, run, delayMs))
 }
 
 /** Queues what a step sends; false if this notice goes to that channel already. */

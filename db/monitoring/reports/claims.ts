@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
+import { claim, later, postpone, type Queue, renew, selectFree, settle, updateHeld } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import type { ReportMetric } from './reports.ts'
@@ -38,6 +38,16 @@ const LOOKED_AT = 500
 
 const MAX_ERROR = 1_000
 
+const RUNS: Queue = {
+  table: 'scheduled_report_runs',
+  id: 'id',
+  open: sql`q.status in ('PENDING', 'SENDING')`,
+  due: 'due_at',
+  until: 'claimed_until',
+  token: 'claim',
+  tries: 'tries',
+}
+
 /** What a run says of mails that were handed over, of which nobody knows what came of them. */
 export const UNCERTAIN = 'It may have been sent, but no answer came that says so'
 
@@ -50,28 +60,24 @@ export async function claimReportRuns(
   limit: number,
   leaseMs: number,
 ): Promise<ClaimedReportRun[]> {
-  const claim = randomUUID()
-  const { rows } = await write(store, (tx) =>
-    sql<ClaimedReportRun>`with due as (
-        select id, team_id, due_at from scheduled_report_runs
-        where status = 'PENDING' and due_at <= now() and (claimed_until is null or claimed_until < now())
-        order by due_at, id limit ${sql.lit(LOOKED_AT)}
-      ), turns as (
-        select id, due_at, row_number() over (partition by team_id order by due_at, id) + (
-          select count(*) from scheduled_report_runs o
-          where o.team_id = due.team_id and o.status in ('PENDING', 'SENDING') and o.claimed_until >= now()) as turn
-        from due
-      ), chosen as (
-        select r.id from turns join scheduled_report_runs r on r.id = turns.id
-        where r.status = 'PENDING' and (r.claimed_until is null or r.claimed_until < now())
-        order by turns.turn, turns.due_at, r.id limit ${limit} for update of r skip locked)
-      update scheduled_report_runs set claim = ${claim}, tries = tries + 1, claimed_until = ${later(leaseMs)}
-      where id in (select id from chosen)
-      returning id, report_id, team_id, slot, period_from, name, timezone, recipients, metrics, told, refused,
-        uncertain, withheld, error, claim, tries,
-        created_at < now() - ${PATIENCE_HOURS} * interval '1 hour' as old`.execute(tx),
-  )
-  return rows
+  const chosen = sql`with due as (
+      select q.id, q.team_id, q.due_at from scheduled_report_runs q where q.status = 'PENDING'
+        and q.due_at <= now() and (q.claimed_until is null or q.claimed_until < now())
+      order by q.due_at, q.id limit ${sql.lit(LOOKED_AT)}
+    ), turns as (
+      select id as run_id, due_at as since, row_number() over (partition by team_id order by due_at, id) + (
+        select count(*) from scheduled_report_runs o
+        where o.team_id = due.team_id and o.status in ('PENDING', 'SENDING') and o.claimed_until >= now()) as turn
+      from due
+    ) ${selectFree('scheduled_report_runs', {
+      join: sql`join turns on turns.run_id = q.id`,
+      which: sql`q.status = 'PENDING' and (q.claimed_until is null or q.claimed_until < now())`,
+      order: sql`turns.turn, turns.since, q.id`,
+      limit,
+    })}`
+  const returning = sql`id, report_id, team_id, slot, period_from, name, timezone, recipients, metrics, told, refused,
+    uncertain, withheld, error, claim, tries, created_at < now() - ${PATIENCE_HOURS} * interval '1 hour' as old`
+  return write(store, (tx) => claim<ClaimedReportRun>(tx, RUNS, { chosen, leaseMs, returning }))
 }
 
 /** Keeps runs claimed for `leaseMs` more. */
@@ -110,11 +116,8 @@ export async function noteReportSending(
   recipient: string,
   leaseMs: number,
 ): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = 'SENDING', handing = ${recipient}, claimed_until = ${later(leaseMs)}
-    where id = ${run.id} and claim = ${run.claim} and status = 'PENDING' returning id`.execute(tx),
-  )
-  return rows.length > 0
+  const set = sql`status = 'SENDING', handing = ${recipient}`
+  return write(store, (tx) => renew(tx, RUNS, run, leaseMs, { set, where: sql`q.status = 'PENDING'` }))
 }
 
 /** What came of the mail to one recipient. */
@@ -128,10 +131,8 @@ export async function noteReportOutcome(
   outcome: ReportOutcome,
 ): Promise<void> {
   const column = sql.ref(outcome)
-  await write(store, (tx) =>
-    sql`update scheduled_report_runs set status = 'PENDING', handing = null, ${column} = array_append(${column}, ${recipient})
-    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
-  )
+  const set = sql`status = 'PENDING', handing = null, ${column} = array_append(${column}, ${recipient})`
+  await write(store, (tx) => updateHeld(tx, RUNS, run, set))
 }
 
 /** Notes that nothing is left to be sent: it is SENT if anybody has got it, and `error` says who has not. */
@@ -141,12 +142,10 @@ export async function noteReportEnded(
   error: string | null,
 ): Promise<void> {
   const said = error === null ? null : cleanText(error, MAX_ERROR)
-  await write(store, (tx) =>
-    sql`update scheduled_report_runs set claim = null, claimed_until = null, handing = null, error = ${said},
-      status = case when cardinality(told) > 0 then 'SENT' else 'FAILED' end,
-      sent_at = case when cardinality(told) > 0 then now() end
-    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
-  )
+  const set = sql`handing = null, error = ${said},
+    status = case when cardinality(told) > 0 then 'SENT' else 'FAILED' end,
+    sent_at = case when cardinality(told) > 0 then now() end`
+  await write(store, (tx) => settle(tx, RUNS, run, set))
 }
 
 /** Notes that nothing more can be sent at the moment: it is tried again after `delayMs`, or is given up if that is null. */
@@ -155,13 +154,9 @@ export async function noteReportFailed(
   run: ClaimedReportRun,
   { message, delayMs }: { message: string; delayMs: number | null },
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update scheduled_report_runs set handing = null,
-      status = case when ${delayMs !== null}::boolean then 'PENDING' when cardinality(told) > 0 then 'SENT' else 'FAILED' end,
-      sent_at = case when ${delayMs === null}::boolean and cardinality(told) > 0 then now() end,
-      error = ${cleanText(message, MAX_ERROR)}, due_at = ${later(delayMs ?? 0)}, claim = null, claimed_until = null
-    where id = ${run.id} and claim = ${run.claim} and status in ('PENDING', 'SENDING')`.execute(tx),
-  )
+  if (delayMs === null) return noteReportEnded(store, run, message)
+  const set = sql`status = 'PENDING', handing = null, error = ${cleanText(message, MAX_ERROR)}`
+  await write(store, (tx) => postpone(tx, RUNS, run, delayMs, set))
 }
 
 /**
@@ -169,16 +164,13 @@ export async function noteReportFailed(
  * who were not served yet get theirs. (A process of the release before hands over one mail to all.) Returns how many.
  */
 export async function endLostReportRuns(store: Store): Promise<number> {
+  const which = sql`q.status = 'SENDING' and q.claimed_until < now()`
+  const lost = selectFree('scheduled_report_runs', { which, limit: 1_000 })
   const { rows } = await write(store, (tx) =>
     sql`update scheduled_report_runs set status = 'PENDING', claim = null, claimed_until = null, handing = null,
       uncertain = case when handing is null then recipients else array_append(uncertain, handing) end
-    where id in (select id from scheduled_report_runs
-      where status = 'SENDING' and claimed_until < now() limit 1000 for update skip locked)
+    where id = any(array(${lost}))
     returning id`.execute(tx),
   )
   return rows.length
-}
-
-function later(ms: number) {
-  return sql<Date>`now() + ${ms} * interval '1 millisecond'`
 }

@@ -26,9 +26,9 @@ export type UsageFigures = {
   models: ModelUse[]
 }
 
-export type AlertDay = Shown & { date: string; counts: Record<AlertSeverity, number> }
+type AlertDay = Shown & { date: string; counts: Record<AlertSeverity, number> }
 
-export type ReportedAlert = {
+type ReportedAlert = {
   severity: AlertSeverity
   status: string
   metric: string

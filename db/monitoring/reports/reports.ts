@@ -4,9 +4,11 @@ import { parseCron } from '../../../workflows/cron/cron.ts'
 import { change } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { demandMailCredential } from '../../credentials/references.ts'
-import { Fault, missing } from '../../fault.ts'
+import { Fault } from '../../fault.ts'
+import { lockFor } from '../../locks.ts'
 import { askRecipients } from '../../mail/recipients.ts'
 import { type MailView, viewMails } from '../../mail/view.ts'
+import { demandRoom, findOwned } from '../../owned.ts'
 import type { ScheduledReports } from '../../schema.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { findNextSlot } from './slots.ts'
@@ -57,9 +59,6 @@ export const MAX_SCHEDULED_REPORTS = 100
 /** How many mails an hour those that are enabled may come to, all together. */
 export const MAX_REPORTS_AN_HOUR = 120
 
-/** The first key of the advisory locks of teams whose reports are counted. */
-const REPORTS = 7_226_082
-
 /** The reports of a team, the oldest first (VIEWER). Throws FORBIDDEN, and NOT_FOUND if there is no such team. */
 export async function listScheduledReports(scope: Scope, teamId: string): Promise<ScheduledReport[]> {
   await demandTeam(scope, teamId, 'VIEWER')
@@ -76,13 +75,7 @@ export async function createScheduledReport(
   const made = await change(scope, 'SCHEDULED_REPORT_CREATED', teamId, async (tx) => {
     await lockReportCounts(tx, teamId)
     await demandMailCredential(tx, teamId, input.credentialId, 'credentialId')
-    const { known } = await tx
-      .selectFrom('scheduledReports')
-      .select(sql<number>`count(*)`.as('known'))
-      .where('teamId', '=', teamId)
-      .executeTakeFirstOrThrow()
-    if (known >= MAX_SCHEDULED_REPORTS)
-      throw new Fault('CONFLICT', `A team can have ${MAX_SCHEDULED_REPORTS} reports: delete one of them`)
+    await demandRoom(tx, 'scheduled_reports', teamId, MAX_SCHEDULED_REPORTS)
     const id = uuid()
     await demandFewSlots(tx, teamId, id, input)
     const nextAt = input.enabled ? findNextSlot(input, await readClock(tx)) : null
@@ -183,20 +176,14 @@ export async function lockReport(
   teamId: string,
   id: string,
 ): Promise<Omit<Selectable<ScheduledReports>, 'metrics'> & { metrics: ReportMetric[] }> {
-  const row = await tx
-    .selectFrom('scheduledReports')
-    .selectAll()
-    .where('id', '=', id)
-    .where('teamId', '=', teamId)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw missing('report')
+  const rows = tx.selectFrom('scheduledReports').selectAll().where('id', '=', id).where('teamId', '=', teamId)
+  const row = await findOwned(rows.forUpdate(), 'report')
   return { ...row, metrics: row.metrics as ReportMetric[] }
 }
 
 /** Two that are added to a team's reports or mails at once are counted one after the other. */
 export async function lockReportCounts(tx: Tx, teamId: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${teamId}, ${REPORTS}))`.execute(tx)
+  await lockFor(tx, 'scheduledReports', teamId)
 }
 
 /** The time by the database's clock, which all processes share. */
@@ -249,11 +236,8 @@ async function show(store: Store, teamId: string, rows: Row[]): Promise<Schedule
   return rows.map(({ changedBy: _, ...row }, index) => ({ ...row, ...views[index]! }))
 }
 
-async function find(db: Db, teamId: string, id: string): Promise<Row> {
-  const found = await select(db, teamId).where('r.id', '=', id).executeTakeFirst()
-  if (!found) throw missing('report')
-  return found
-}
+const find = (db: Db, teamId: string, id: string): Promise<Row> =>
+  findOwned(select(db, teamId).where('r.id', '=', id), 'report')
 
 /** What the audit says of a report. */
 function describe({ name, schedule, timezone, recipients, metrics, enabled, credentialId }: Settings) {

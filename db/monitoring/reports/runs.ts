@@ -4,6 +4,7 @@ import { change, record } from '../../change.ts'
 import type { Db, Tx } from '../../connection.ts'
 import { Fault, missing } from '../../fault.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
+import { purge } from '../../queue.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import {
   lockReport,
@@ -183,14 +184,8 @@ async function giveUpEarlier(tx: Tx, reportId: string): Promise<void> {
 
 /** Deletes runs that are older than 90 days, at most 1,000 at once. Returns how many. */
 export async function purgeReportRuns(store: Store): Promise<number> {
-  return record(store, async (tx) => {
-    const { rows } = await sql`delete from scheduled_report_runs where id in (
-        select id from scheduled_report_runs
-        where created_at < now() - ${KEPT_DAYS} * interval '1 day' and status not in ('PENDING', 'SENDING')
-        limit ${PURGED_AT_ONCE} for update skip locked)
-      returning id`.execute(tx)
-    return rows.length
-  })
+  const which = sql`q.created_at < now() - ${KEPT_DAYS} * interval '1 day' and q.status not in ('PENDING', 'SENDING')`
+  return purge(store, 'scheduled_report_runs', { which, piece: PURGED_AT_ONCE, pieces: 1 })
 }
 
 /** The columns of a run that the API shows. */

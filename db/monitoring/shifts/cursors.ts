@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
+import { selectFree } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 
 /** What is sampled for those that watch over it: the texts of executions, or what users say in chats. */
@@ -38,10 +39,14 @@ export async function claimSamplingSlot(store: Store, kind: SamplingKind): Promi
       update sampling_cursors k set claim = ${claim}, claimed_until = now() + ${CLAIM_MINUTES} * interval '1 minute', claimed_at = clock_timestamp(),
         sampled_until = greatest(sampled_until, ${startOfSlots()})
       where kind = ${kind} and team_id = (
-        select c.team_id from sampling_cursors c join monitoring_configs m on m.team_id = c.team_id and m.${flag}
-        where c.kind = ${kind} and (c.claimed_until is null or c.claimed_until < now())
-          and c.sampled_until <= now() - ${REST_SECONDS} * interval '1 second' - ${SLOT_MINUTES} * interval '1 minute'
-        order by c.claimed_at nulls first, c.team_id limit 1 for update of c skip locked)
+        ${selectFree('sampling_cursors', {
+          columns: sql`q.team_id`,
+          join: sql`join monitoring_configs m on m.team_id = q.team_id and m.${flag}`,
+          which: sql`q.kind = ${kind} and (q.claimed_until is null or q.claimed_until < now())
+            and q.sampled_until <= now() - ${REST_SECONDS} * interval '1 second' - ${SLOT_MINUTES} * interval '1 minute'`,
+          order: sql`q.claimed_at nulls first, q.team_id`,
+          limit: 1,
+        })})
       returning team_id, sampled_until as "from"`.execute(tx),
   )
   const row = rows[0]

@@ -91,7 +91,10 @@ test('the whole service is killed in mid-text: who comes back is told that the t
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
 }, 120_000)
 
-test('PostgreSQL is away for longer than a node may take: the answer that is paid for is kept', async () => {
+test('PostgreSQL is away for longer than a node may take: the answer that is paid for is kept', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', {
     teamId: host.teamId,
     name: 'again',
@@ -123,9 +126,12 @@ test('PostgreSQL is away for longer than a node may take: the answer that is pai
   expect(run, JSON.stringify(run)).toMatchObject({ status: 'SUCCESS' })
   expect(run.nodeExecutions.at(-1)).toMatchObject({ outputData: { text: 'One two three' }, retryCount: 0 })
   expect(vendor.calls.length - before).toBe(1)
-}, 120_000)
+})
 
-test('npm start is stopped in mid-text: who reads gets the rest and the end, and the reply is saved', async () => {
+test('npm start is stopped in mid-text: who reads gets the rest and the end, and the reply is saved', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const held = gate(3)
   vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
   const { stream, messages } = await post()
@@ -136,9 +142,12 @@ test('npm start is stopped in mid-text: who reads gets the rest and the end, and
   expect(sumUp(await stream.all())).toMatchObject({ text: 'three', resets: 0, last: { type: 'done' } })
   await again
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three' })
-}, 120_000)
+})
 
-test('npm start is stopped at once in mid-text: the stream ends, and who comes back is told that the text is begun anew', async () => {
+test('npm start is stopped at once in mid-text: the stream ends, and who comes back is told that the text is begun anew', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const held = gate(3)
   vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
   const { stream, path, messages } = await post()
@@ -153,4 +162,4 @@ test('npm start is stopped at once in mid-text: the stream ends, and who comes b
   expect(events[0]).toMatchObject({ type: 'reset' })
   expect(sumUp(events)).toMatchObject({ text: 'Another text', last: { type: 'done' } })
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
-}, 120_000)
+})

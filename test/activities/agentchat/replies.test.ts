@@ -172,7 +172,9 @@ test('what a worker of its own gets from the model is read at once over two APIs
   })
 })
 
-test('the reply of an agent is the text of all its turns, in their order, whoever makes them', async () => {
+test('the reply of an agent is the text of all its turns, in their order, whoever makes them', {
+  tags: 'long',
+}, async () => {
   const more = await startWorker()
   const begun = vendor.calls.length
   vendor.say((_, number) => {
@@ -192,7 +194,9 @@ test('the reply of an agent is the text of all its turns, in their order, whoeve
   await more.ended
 })
 
-test('a client whose API is killed goes on over the other one, and misses nothing', async () => {
+test('a client whose API is killed goes on over the other one, and misses nothing', {
+  tags: 'long',
+}, async () => {
   const held = gate(3)
   vendor.say({ text: ['One ', 'two ', 'three ', 'four'], before: held.before })
   const doomed = await startApi()
@@ -205,7 +209,10 @@ test('a client whose API is killed goes on over the other one, and misses nothin
   expect(sumUp(await again.all())).toMatchObject({ text: 'three four', resets: 0, last: { type: 'done' } })
 })
 
-test('a worker that is killed in mid-text: the text is begun anew', async () => {
+test('a worker that is killed in mid-text: the text is begun anew', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const held = gate(3)
   const begun = vendor.calls.length
   vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
@@ -229,7 +236,7 @@ test('a worker that is killed in mid-text: the text is begun anew', async () => 
   // Whoever comes back later with what they had.
   const late = await follow(apis[0], '?resets=1', { 'last-event-id': ids[0]! })
   expect(sumUp(await late.all())).toMatchObject({ text: 'Another text', resets: 1 })
-}, 60_000)
+})
 
 test('a vendor that breaks off: the text is begun anew; one that refuses: an error', async () => {
   const begun = vendor.calls.length

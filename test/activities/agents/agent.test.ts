@@ -33,7 +33,9 @@ test('answers with the text of its model when that calls no tool', async () => {
   })
 })
 
-test('does the calls of one turn in their order, tells the model what came of each, and records every step', async () => {
+test('does the calls of one turn in their order, tells the model what came of each, and records every step', {
+  tags: 'long',
+}, async () => {
   const { run, agent, steps } = await agents.runAgent(
     [
       httpTool(),
@@ -125,7 +127,7 @@ test('tells the model at once of tools that there are not and of arguments that 
   })
 })
 
-test('does at most 50 calls of a turn, however many the model asks for', async () => {
+test('does at most 50 calls of a turn, however many the model asks for', { tags: 'long' }, async () => {
   const tools = Array.from({ length: 300 }, (_, n) => ({ id: `c${n}`, name: 'double', args: { n } }))
   const { agent, steps } = await agents.runAgent([double], [{ tools }, { text: 'Enough.' }], {
     config: { maxSteps: 100 },

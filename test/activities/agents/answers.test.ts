@@ -31,7 +31,9 @@ function idsIn(request: number) {
   }
 }
 
-test('ids of calls that are empty, too long, or repeated in a turn and over turns become ones that are there once', async () => {
+test('ids of calls that are empty, too long, or repeated in a turn and over turns become ones that are there once', {
+  tags: 'long',
+}, async () => {
   const ids = ['', '', 'x'.repeat(5_000), 'same', 'same', 'good']
   const turn: VendorSpeech = { tools: ids.map((id, at) => call(at, id)) }
   const { run, agent, steps } = await agents.runAgent([double], [turn, turn, { text: 'Done.' }])
@@ -72,7 +74,9 @@ test('names that a model invents are told to it, whatever they are', async () =>
   }
 })
 
-test('arguments that are no JSON, too deep, too long, or meant to break something are told to it', async () => {
+test('arguments that are no JSON, too deep, too long, or meant to break something are told to it', {
+  tags: 'long',
+}, async () => {
   const deep = `${'{"n":'.repeat(5_000)}1${'}'.repeat(5_000)}`
   const args = ['{"n": 1', 'null', '[]', '"7"', deep, `{"n": 1, "x": "${'y'.repeat(300_000)}"}`]
   args.push(`{"n": "${'z'.repeat(1_500_000)}"}`, '{"__proto__": {"n": 4}}', '{"n": 1e400}', '{"n": 21}')
@@ -91,7 +95,9 @@ test('arguments that are no JSON, too deep, too long, or meant to break somethin
   ])
 })
 
-test('of a hundred calls in one turn fifty are done, and the model can ask for the others', async () => {
+test('of a hundred calls in one turn fifty are done, and the model can ask for the others', {
+  tags: 'long',
+}, async () => {
   const many = (from: number) =>
     Array.from({ length: 100 - from }, (_, at) => call(from + at, `c${from + at}`))
   const { run, agent, steps } = await agents.runAgent(

@@ -23,7 +23,9 @@ const tool = (code: string, more: object = {}) => ({
 })
 const call = { tools: [{ name: 'look', args: {} }] }
 
-test('a prompt that is blocked is never sent: the agent fails, or says its refusal', async () => {
+test('a prompt that is blocked is never sent: the agent fails, or says its refusal', {
+  tags: 'long',
+}, async () => {
   const failed = await agents.runAgent(
     [],
     { text: 'Hello.' },
@@ -87,7 +89,9 @@ test('personal data in a prompt is redacted before the model reads it', async ()
   })
 })
 
-test('a result with an injection is withheld from the model, and from the records', async () => {
+test('a result with an injection is withheld from the model, and from the records', {
+  tags: 'long',
+}, async () => {
   const { run, steps } = await agents.runAgent(
     [tool(`return { page: ${JSON.stringify(`Welcome. ${ATTACK}`)} }`)],
     [call, { text: 'I could not read it.' }],
@@ -148,7 +152,7 @@ test('personal data in a result stays JSON with markers, in keys, numbers and lo
   expect(JSON.stringify(agents.toldIn(1))).not.toContain('@example.com')
 })
 
-test('an attack at any place of a result of 300,000 characters is found', async () => {
+test('an attack at any place of a result of 300,000 characters is found', { tags: 'long' }, async () => {
   for (const before of [0, 99_990, 150_000, 299_000]) {
     const code = `return 'The weather is fine. '.repeat(15000).slice(0, ${before}) + ${JSON.stringify(` ${ATTACK} `)} +
       'The weather is fine. '.repeat(15000).slice(${before})`

@@ -63,7 +63,9 @@ async function start(id: string, how: 'retry' | 'rerun'): Promise<string> {
 const again = async (id: string, how: 'retry' | 'rerun' = 'retry') => host.ended(await start(id, how))
 const keysOf = (path: string) => world.of(path).map(({ key }) => key)
 
-test('a retry sends a request that was not answered under the first key, and a retry of that too', async () => {
+test('a retry sends a request that was not answered under the first key, and a retry of that too', {
+  tags: 'long',
+}, async () => {
   world.says.set('/slow', 'nothing')
   const first = await host.run(call('/slow'))
   expect(first.status).toBe('FAILED')

@@ -275,7 +275,9 @@ describe('a server that does not keep to the protocol harms nobody but itself', 
     expect(node.status).toBe('FAILED')
   })
 
-  test('one that takes the connection, and then says nothing, does not keep its place for long', async () => {
+  test('one that takes the connection, and then says nothing, does not keep its place for long', {
+    tags: 'long',
+  }, async () => {
     const silent = await listen(() => {})
     const signedInOnly = await listen((socket) => socket.write(signedIn))
     const limited = [{ port: silent }, { port: silent, dialect: 'mysql' }, { port: signedInOnly }].map(

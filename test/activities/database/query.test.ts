@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodeBody } from '../../support/client.ts'
 import { plantCredential } from '../../support/credentials.ts'
 import { keep } from '../../support/keep.ts'
+import { lacks } from '../../support/programs.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
-import { lacksMariadb, type Server, startMariadb, startPostgres } from '../../support/servers/clusters.ts'
+import { type Server, startMariadb, startPostgres } from '../../support/servers/clusters.ts'
 
 const host = await keep(startRunning())
 
@@ -317,7 +318,7 @@ describe('PostgreSQL', () => {
   })
 })
 
-describe.skipIf(lacksMariadb)('MariaDB', () => {
+describe.skipIf(lacks('mariadb'))('MariaDB', () => {
   let server: Server
   let id = ''
   beforeAll(async () => {

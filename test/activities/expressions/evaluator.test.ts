@@ -131,7 +131,9 @@ test('conditions are cast as by $boolean, in place and in the pool', async () =>
   expect((await failureOf(evaluator.test('{{ 1 }} = 1', scope))).message).toMatch(/one expression/)
 })
 
-test('holding binds $item and $index, in place and in one round trip to the pool', async () => {
+test('holding binds $item and $index, in place and in one round trip to the pool', {
+  tags: 'long',
+}, async () => {
   const items = Array.from({ length: 500 }, (_, id) => ({ id, even: id % 2 === 0 }))
   const even = items.filter((item) => item.even).map(({ id }) => id)
   expect(await evaluator.holding(items, '$item.even', scope)).toEqual(even)

@@ -81,6 +81,7 @@ test.runIf(process.platform === 'linux')(
 
 test.runIf(process.platform === 'linux')(
   'where processor time cannot be read, a conversion and an answer end at their own limits, not by the clock',
+  { tags: 'long' },
   async () => {
     const platform = Object.getOwnPropertyDescriptor(process, 'platform')!
     const answer = { status: 200, headers: {}, body: Buffer.from('{}'), responseType: 'json' }
@@ -103,6 +104,7 @@ test.runIf(process.platform === 'linux')(
 
 test.runIf(process.platform === 'linux')(
   'a job that its process gets no time for is done again by a fresh one, and is given up after two',
+  { tags: 'long' },
   async () => {
     const limits = { processes: 1, timeoutMs: 50, heapMb: 128, maxChars: 1_000, farMs: 1 }
     const pool = createEvaluatorPool(limits)
@@ -137,6 +139,7 @@ test.runIf(process.platform === 'linux')(
 
 test.runIf(process.platform === 'linux')(
   'an evaluation that stands still for three times its limit goes on; an endless one ends at its limit',
+  { tags: 'long' },
   async () => {
     const evaluator = createEvaluator({ processes: 1 })
     const scope = { input: 1, nodes: {}, trigger: null, vars: {}, execution: { workflowId: 'w' } }

@@ -119,7 +119,9 @@ function createFewShares() {
   return { take: () => shares.take(node, input, activity), stop: () => stop.abort() }
 }
 
-test('attempts without room for their values come again by the same calendar, the sooner the more were served', async () => {
+test('attempts without room for their values come again by the same calendar, the sooner the more were served', {
+  tags: 'long',
+}, async () => {
   const { take, stop } = createFewShares()
   const first = await take()
   const waiting = Array.from({ length: 32 }, take)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { createMetrics } from '../../../activities/metrics.ts'
 import { createClient, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
@@ -10,7 +10,7 @@ import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { until } from '../../support/until.ts'
 
-addModelCalls()
+afterAll(addModelCalls())
 const metrics = createMetrics()
 const target = await keep(startTarget())
 const host = await keep(startRunning({ nodesAtOnce: 4, modelCallsAtOnce: 4, metrics }))

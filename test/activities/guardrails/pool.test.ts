@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
-import { createDetectorPool, DETECTORS_BUSY, type DetectorPool } from '../../../activities/guardrails/pool.ts'
+import { createDetectorPool, type DetectorPool } from '../../../activities/guardrails/pool.ts'
+import { THREADS_BUSY } from '../../../activities/threads.ts'
 import type { PiiType } from '../../../workflows/guardrails/names.ts'
 
 const pools: DetectorPool[] = []
@@ -84,10 +85,10 @@ test('who waits too long for a thread is told so', async () => {
   await pool.run(asker('a'), { text: 'fine', detection })
   const first = pool.run(asker('a'), { text: 'hang', detection })
   await expect(pool.run(asker('a'), { text: 'fine', detection })).rejects.toMatchObject({
-    name: DETECTORS_BUSY,
+    name: THREADS_BUSY,
   })
   // What the end of the pool cuts off says nothing about the text.
-  const cutOff = expect(first).rejects.toMatchObject({ name: DETECTORS_BUSY })
+  const cutOff = expect(first).rejects.toMatchObject({ name: THREADS_BUSY })
   await pool.close()
   await cutOff
 })
@@ -104,9 +105,9 @@ test('a team may not fill the memory with texts that wait', async () => {
 
 test('threads that do not start are told, and a closed pool takes nothing', async () => {
   const pool = createPool({ program: new URL('data:text/javascript,throw new Error()') })
-  await expect(pool.run(asker('a'), { text: 'x', detection })).rejects.toMatchObject({ name: DETECTORS_BUSY })
+  await expect(pool.run(asker('a'), { text: 'x', detection })).rejects.toMatchObject({ name: THREADS_BUSY })
   await pool.close()
-  await expect(pool.run(asker('a'), { text: 'x', detection })).rejects.toMatchObject({ name: DETECTORS_BUSY })
+  await expect(pool.run(asker('a'), { text: 'x', detection })).rejects.toMatchObject({ name: THREADS_BUSY })
 })
 
 test('empty texts that are checked at once leave the bound of a team as it is', async () => {

@@ -333,7 +333,7 @@ test('errors within a stream: what may pass, and what does not', async () => {
   }
 })
 
-test('an answer that is whole is taken, though its connection stays open', async () => {
+test('an answer that is whole is taken, though its connection stays open', { tags: 'long' }, async () => {
   for (const type of ['OPENAI', 'OPENAI_COMPATIBLE', 'AZURE_OPENAI', 'ANTHROPIC'] as const)
     for (const pieceBytes of [1, 1_000]) {
       const { ask } = await start(type, { text: 'all of it', hangAfter: 1_000, pieceBytes })

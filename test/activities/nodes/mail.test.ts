@@ -5,9 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
 import { runWithFiles } from '../../support/files/withfiles.ts'
 import { keep } from '../../support/keep.ts'
+import { lacks } from '../../support/programs.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 import { startMailbox } from '../../support/servers/mailbox.ts'
-import { MAIL_USER, noMailServers, startExim } from '../../support/servers/mailservers.ts'
+import { MAIL_USER, startExim } from '../../support/servers/mailservers.ts'
 
 const host = await keep(startRunning())
 
@@ -61,7 +62,7 @@ async function send(config: object, { data = {}, ...more }: Record<string, unkno
   }
 }
 
-describe.skipIf(noMailServers)('SEND_EMAIL with a real server (exim)', () => {
+describe.skipIf(lacks('mailServers'))('SEND_EMAIL with a real server (exim)', () => {
   let exim: Awaited<ReturnType<typeof startExim>>
   beforeAll(async () => {
     exim = await startExim()

@@ -484,7 +484,9 @@ describe('SUMMARIZE', () => {
     ])
   })
 
-  test('more parts than are allowed, and a text that changes, fail before anything is asked', async () => {
+  test('more parts than are allowed, and a text that changes, fail before anything is asked', {
+    tags: 'long',
+  }, async () => {
     const { credentialId, calls: sent } = await vendor(counting)
     const config = { model: 'demo', credentialId, input: '{{ $input.text }}' }
     const long = await host.run({

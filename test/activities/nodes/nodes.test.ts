@@ -317,7 +317,7 @@ test('a JSON text that an indent makes large ends at 8 MB, and others have their
   expect(failures.map(({ type }) => type)).toEqual(['OutputTooLarge', 'InvalidInput', 'InvalidInput'])
 })
 
-test('lists of one huge value, or of many, are worked on in pieces', async () => {
+test('lists of one huge value, or of many, are worked on in pieces', { tags: 'long' }, async () => {
   const huge = Object.fromEntries(Array.from({ length: 200_000 }, (_, at) => [`k${at}`, [at]]))
   const turned = Object.fromEntries(Object.entries(huge).reverse())
   const items = '{{ $input.items }}'

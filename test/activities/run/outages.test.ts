@@ -125,7 +125,9 @@ test.each(['25006', '40001', '53100', '55006', '57014', '58030'])(
   },
 )
 
-test('PostgreSQL that takes no changes while a call is answered costs no second call', async () => {
+test('PostgreSQL that takes no changes while a call is answered costs no second call', {
+  tags: 'long',
+}, async () => {
   const name = new URL(host.database.url).pathname.slice(1)
   const kick = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`
   const id = await host.execute(await host.create(post('readonly', 1_500, { retry: { maxAttempts: 3 } })))
@@ -148,6 +150,7 @@ test('PostgreSQL that takes no changes while a call is answered costs no second 
 
 test.runIf(process.platform === 'linux')(
   'evaluators that get no processor time fail no node but by its own limit',
+  { tags: 'long' },
   async () => {
     const heavy = (more: object) => ({
       nodes: [start, { id: 'node', type: 'SET', ...more, config: { values: { n: '{{ $sum([1..9]) }}' } } }],

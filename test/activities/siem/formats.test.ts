@@ -4,8 +4,9 @@ import { nameSender } from '../../../activities/siem/describe.ts'
 import { toEcs } from '../../../activities/siem/ecs.ts'
 import { frameSyslog, writeSyslog } from '../../../activities/siem/syslog.ts'
 import type { AuditEntryView } from '../../../db/audit/list.ts'
+import { lacks } from '../../support/programs.ts'
 import { makeHostileEntries } from '../../support/siem/hostile.ts'
-import { noParsers, type ParsedSyslog, parseCef, startRsyslog } from '../../support/siem/parsers.ts'
+import { type ParsedSyslog, parseCef, startRsyslog } from '../../support/siem/parsers.ts'
 
 const HOST = 'perdure.example.com'
 const LINE_BREAK = /\r\n?|\n/g
@@ -44,8 +45,9 @@ function checkSyslog(parsed: ParsedSyslog[], lines: 'kept' | 'space') {
   }
 }
 
-test.skipIf(noParsers)(
+test.skipIf(lacks('parsers'))(
   'rsyslog reads 10,000 hostile entries back from syslog, framed and in lines',
+  { tags: 'long', timeout: 120_000 },
   async () => {
     const rsyslog = await startRsyslog()
     try {
@@ -63,7 +65,6 @@ test.skipIf(noParsers)(
       await rsyslog.stop()
     }
   },
-  120_000,
 )
 
 /** What an event of CEF must be read as: without fields that are empty, and without spaces around values. */
@@ -106,8 +107,9 @@ function expectExtensions(entry: AuditEntryView): Record<string, string> {
   ])
 }
 
-test.skipIf(noParsers)(
+test.skipIf(lacks('parsers'))(
   'liblognorm reads 10,000 hostile entries back from CEF',
+  { tags: 'long', timeout: 120_000 },
   () => {
     const lines = hostile.map((entry) => writeCef(entry, HOST))
     expect(lines.filter((line) => /[\r\n]/.test(line))).toEqual([])
@@ -123,7 +125,6 @@ test.skipIf(noParsers)(
       })
     }
   },
-  120_000,
 )
 
 test('CEF escapes what its header and its extensions must, and nothing else', () => {

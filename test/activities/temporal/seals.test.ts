@@ -99,7 +99,9 @@ const endOf = (id: string) =>
     .then(() => 'COMPLETED')
     .catch(() => 'FAILED')
 
-test('signals that were not sealed for the run are ignored and logged; it goes on to its end', async () => {
+test('signals that were not sealed for the run are ignored and logged; it goes on to its end', {
+  tags: 'long',
+}, async () => {
   const [other, id] = [await startWaiting(), await startWaiting()]
   const foreign = { ...sealer, keys: makeKeys() }
   const lost = { ...sealer, keys: { current: 'zz', byId: new Map([['zz', Buffer.alloc(32)]]) } }

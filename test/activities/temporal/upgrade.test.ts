@@ -96,7 +96,9 @@ async function fire(workflowId: string, year: number): Promise<string> {
   return status
 }
 
-test('runs and schedules of the release before go on over the upgrade; what begins after it is bound', async () => {
+test('runs and schedules of the release before go on over the upgrade; what begins after it is bound', {
+  tags: 'long',
+}, async () => {
   const endOf = (id: string) =>
     forger.client.workflow
       .getHandle(id)

@@ -242,6 +242,7 @@ test('characters that are cut in two by the vendor are not, and those that no te
 })
 
 test('a reply of 5 MB reaches a slow reader whole, and is not kept for it in memory', {
+  tags: 'long',
   timeout: 120_000,
 }, async () => {
   const { executionId, replyId, path } = await chats.addReply()
@@ -352,7 +353,9 @@ test('who is removed from the team gets nothing more at once, here and elsewhere
   await byAdmin.cancel()
 })
 
-test('a page has as many messages as it is asked for, and long ones are read by themselves', async () => {
+test('a page has as many messages as it is asked for, and long ones are read by themselves', {
+  tags: 'long',
+}, async () => {
   const { sessionId, replyId } = await chats.addReply()
   const long = 'x'.repeat(16_000_000)
   await chats.save(replyId, long)
@@ -385,6 +388,7 @@ test('a page has as many messages as it is asked for, and long ones are read by 
 })
 
 test('200 replies at once of 20 people reach their readers whole, in both processes', {
+  tags: 'long',
   timeout: 60_000,
 }, async () => {
   const people = await Promise.all(Array.from({ length: 20 }, () => service.signUp('OPERATOR')))

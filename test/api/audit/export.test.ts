@@ -89,7 +89,9 @@ describe('an export', () => {
       expect([query, await ask(service.teamId, service.admin, query)]).toEqual([query, 400])
   })
 
-  test('verifies by the command without a database, with noted keys, and by the script and OpenSSL as the guide prints them', async () => {
+  test('verifies by the command without a database, with noted keys, and by the script and OpenSSL as the guide prints them', {
+    tags: 'long',
+  }, async () => {
     const teamId = await team(6)
     await act(teamId, 'Zoë "quotes" \\ \u2028 \u{1f600} \u007f <end>')
     const text = await exportChain(service, teamId)

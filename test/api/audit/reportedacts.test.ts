@@ -118,7 +118,10 @@ test('a report says how many entries were erased, and how it is checked without 
   expect(html).toContain('GET /api/audit/public-key')
 })
 
-test('a table ends at 2,000 rows, the newest, and both files say how many there are', async () => {
+test('a table ends at 2,000 rows, the newest, and both files say how many there are', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const count = 2_010
   const teamId = await oldTeam(Array.from({ length: count }, (_, i) => 40 - i / 1_000))
   const { rows, html, content } = await report(teamId, 'COMPLIANCE')
@@ -128,4 +131,4 @@ test('a table ends at 2,000 rows, the newest, and both files say how many there 
   expect(seqs).toEqual(seqs.toSorted((a, b) => b - a))
   expect(seqs[0]).toBeGreaterThanOrEqual(count)
   expect(html).toContain(`These are the first 2000 of ${count}.`)
-}, 120_000)
+})

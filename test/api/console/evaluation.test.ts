@@ -134,7 +134,9 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     await page.getByText('No run fits this filter').waitFor()
   })
 
-  test('a batch of pasted cases is judged while one looks, filtered, compared, and deleted', async () => {
+  test('a batch of pasted cases is judged while one looks, filtered, compared, and deleted', {
+    tags: 'long',
+  }, async () => {
     const { workflowId, judge } = await makeJudged()
     let grade = 2
     startJob(host, createTestJudge(({ material }) => scored(material.output === 'bad' ? 1 : grade)).judge)

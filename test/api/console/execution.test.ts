@@ -24,7 +24,9 @@ describe.skipIf(missing)('the page of an execution', () => {
   const detail = () => page.getByRole('complementary', { name: /^Record of/ })
   const tab = (name: string | RegExp) => page.getByRole('tab', { name }).click()
 
-  test('a retrying node is watched live, and what it really sent can be opened', async () => {
+  test('a retrying node is watched live, and what it really sent can be opened', {
+    tags: 'long',
+  }, async () => {
     const world = await startWorld({
       '/busy': ({ response, count }) => response.writeHead(count === 1 ? 503 : 200).end(XSS),
     })
@@ -237,7 +239,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     expect(await page.locator('main').textContent()).not.toMatch(/a secret|No output/)
   })
 
-  test('approvals are decided and events are sent where the execution waits for them', async () => {
+  test('approvals are decided and events are sent where the execution waits for them', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [
         start,
@@ -275,7 +279,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     await detail().getByText('1200').first().waitFor()
   })
 
-  test('an execution is cancelled, retried from what failed, executed again with other input, and saved', async () => {
+  test('an execution is cancelled, retried from what failed, executed again with other input, and saved', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [
         start,

@@ -170,7 +170,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(async () => ((await config()).cases as unknown[]).length).toBe(4)
   })
 
-  test('each type is opened with all of its settings, and nothing changes by that', async () => {
+  test('each type is opened with all of its settings, and nothing changes by that', {
+    tags: 'long',
+  }, async () => {
     const { body: types } = await host.call('GET', '/api/node-types', host.admin)
     const nodes = types.map(({ type, config: schema }: { type: string; config: Schema }) => ({
       ...{ id: type, type, retry: { maxAttempts: 2 }, timeoutMs: 1, onError: 'CONTINUE', disabled: true },
@@ -278,7 +280,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await expectAccessible(page)
   })
 
-  test('variables, keys at every depth and functions are completed from the last run', async () => {
+  test('variables, keys at every depth and functions are completed from the last run', {
+    tags: 'long',
+  }, async () => {
     const workflowId = await runOnce()
     const step = http()
     const graph = { nodes: [start, order, step], edges: edges('start -> order', 'order -> call') }
@@ -311,7 +315,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(async () => (await config()).url).toContain('$uppercase()')
   })
 
-  test('the value, the warning and the error of an expression stand beside it as one types', async () => {
+  test('the value, the warning and the error of an expression stand beside it as one types', {
+    tags: 'long',
+  }, async () => {
     const workflowId = await runOnce()
     const test = { id: 'last', type: 'IF_ELSE', config: { condition: '' } }
     const graph = { nodes: [start, order, test], edges: edges('start -> order', 'order -> last') }

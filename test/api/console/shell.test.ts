@@ -122,7 +122,9 @@ describe.skipIf(missing)('the frame around the pages', () => {
     await heading('Approvals')
   })
 
-  test('a page comes to itself after the service was away, also where nothing may be kept', async () => {
+  test('a page comes to itself after the service was away, also where nothing may be kept', {
+    tags: 'long',
+  }, async () => {
     await page.addInitScript(
       "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })",
     )

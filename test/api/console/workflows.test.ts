@@ -65,7 +65,9 @@ describe.skipIf(missing)('the pages of workflows', () => {
     await page.locator(`a[href="#/executions/${id}"]`).waitFor()
   })
 
-  test('each template makes a workflow that runs as it stands, also a second time', async () => {
+  test('each template makes a workflow that runs as it stands, also a second time', {
+    tags: 'long',
+  }, async () => {
     const team = await host.otherTeam()
     await signIn('', team.email)
     await heading(/^Welcome to Team /)

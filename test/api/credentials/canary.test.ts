@@ -297,7 +297,7 @@ test('no table of PostgreSQL has one', async () => {
   }
 })
 
-test('neither has Temporal: its file, and what it holds sealed', async () => {
+test('neither has Temporal: its file, and what it holds sealed', { tags: 'long' }, async () => {
   const file = inject('temporalFile')
   const files = ['', '-wal'].map((end) => file + end).filter((path) => file !== '' && existsSync(path))
   expectNoSecret(

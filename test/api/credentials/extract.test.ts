@@ -94,7 +94,7 @@ async function runIt(id: string) {
 const extract = (workflowId: string, more = {}, as = host.admin) =>
   host.call('POST', '/api/credentials/extract', as, { workflowId, ...more })
 
-test('an extraction makes credentials, a new version, and the same requests', async () => {
+test('an extraction makes credentials, a new version, and the same requests', { tags: 'long' }, async () => {
   const id = await createOld()
   const before = await runIt(id)
   expect(before.requests).toHaveLength(CASES.length + 1)
@@ -144,7 +144,9 @@ test('an extraction is for BUILDERs of the team, and of a workflow that there is
   expect((await extract(id, {}, await host.token('BUILDER'))).status).toBe(200)
 })
 
-test('stored versions are migrated in place, while an execution of them goes on', async () => {
+test('stored versions are migrated in place, while an execution of them goes on', {
+  tags: 'long',
+}, async () => {
   const wait = { id: 'wait', type: 'WAIT_FOR_EVENT', config: { name: 'go' } }
   const sign = NODES.find(({ id }) => id === 'sign')!
   const call = NODES[1]!

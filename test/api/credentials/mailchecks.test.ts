@@ -2,9 +2,10 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createOutsides } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
+import { lacks } from '../../support/programs.ts'
 import { AUTHORITY, CERT } from '../../support/servers/certificate.ts'
 import { useLoopback } from '../../support/servers/loopback.ts'
-import { MAIL_USER, noMailServers, startDovecot, startExim } from '../../support/servers/mailservers.ts'
+import { MAIL_USER, startDovecot, startExim } from '../../support/servers/mailservers.ts'
 import { startService } from '../../support/service.ts'
 
 // The certificate of both servers is for 127.0.0.1, but its authority is known only where a test says so.
@@ -33,7 +34,7 @@ async function check(type: 'SMTP' | 'IMAP', data: object) {
   return { status, message }
 }
 
-describe.skipIf(noMailServers)('with real servers (exim, dovecot)', () => {
+describe.skipIf(lacks('mailServers'))('with real servers (exim, dovecot)', () => {
   let servers: Record<'SMTP' | 'IMAP', Awaited<ReturnType<typeof startDovecot>>>
   beforeAll(async () => {
     servers = { SMTP: await startExim(), IMAP: await startDovecot() }

@@ -35,7 +35,9 @@ const settle = () =>
 
 const countRows = async () => (await sql`select from credential_opens`.execute(store.db)).rows.length
 
-test('what attempts of nodes open is one entry for a credential, a workflow and an hour', async () => {
+test('what attempts of nodes open is one entry for a credential, a workflow and an hour', {
+  tags: 'long',
+}, async () => {
   const credentialId = await make('mail')
   const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
   // Nobody listens there: the attempt opens the credential, and fails.

@@ -88,7 +88,9 @@ async function requestsOf(run: ExecutionBody, count = 1, recordId?: string): Pro
   return (await until(() => list(run, recordId), { holds, withinMs: 10_000 })).content
 }
 
-test('while a node retries, its record says why, which attempt, and when the next one comes', async () => {
+test('while a node retries, its record says why, which attempt, and when the next one comes', {
+  tags: 'long',
+}, async () => {
   const retry = { maxAttempts: 3, initialIntervalMs: 1_500, backoffCoefficient: 1 }
   const id = await host.execute(await host.create(graph('/flaky', {}, { retry })))
   const events = readEvents(await host.request(`/api/executions/${id}/events`, { as: host.admin })).all()

@@ -119,7 +119,9 @@ test('goes by the rules of the version, and by settings.strict', async () => {
   })
 })
 
-test('what fails is the result, with the limits of a node; what is asked wrongly is refused', async () => {
+test('what fails is the result, with the limits of a node; what is asked wrongly is refused', {
+  tags: 'long',
+}, async () => {
   const failed = async (expression: string) => (await resultOf({ expression, data: {} })).error
   expect(await failed('1 +')).toMatchObject({ type: 'ExpressionFailed' })
   expect(await failed('$error("no")')).toMatchObject({

@@ -201,6 +201,7 @@ test.each([
 })
 
 test('a pattern that takes too long is named, and the others report what they found', {
+  tags: 'long',
   timeout: 60_000,
 }, async () => {
   const slow = { ...regex('a.*b|a.*c|a.*d|a.*e|a.*f|a'), name: 'Slow' }
@@ -220,7 +221,7 @@ test('a pattern that takes too long is named, and the others report what they fo
   expect((await check('bcd')).entry.error).toBeUndefined()
 })
 
-test('code sees the text, and says by what it returns what is wrong with it', async () => {
+test('code sees the text, and says by what it returns what is wrong with it', { tags: 'long' }, async () => {
   const returns = async (body: string, text = 'a zebra') => {
     const { check } = await makeTeam(code(body))
     const { found, entry } = await check(text)

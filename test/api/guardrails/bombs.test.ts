@@ -129,6 +129,7 @@ test.each(linear)('a pattern that backtracks elsewhere takes linear time: %s', a
 })
 
 test('a schema that takes too long or too much is an error of its check, and the process works on', {
+  tags: 'long',
   timeout: 300_000,
 }, async () => {
   const double = (key: string) => {

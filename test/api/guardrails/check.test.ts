@@ -185,6 +185,7 @@ test.each<[string, object | undefined, RegExp]>([
 })
 
 test('a schema that takes too long is an error of its check, and others go on', {
+  tags: 'long',
   timeout: 300_000,
 }, async () => {
   const $defs: Record<string, unknown> = { s0: { type: 'number' } }
@@ -308,7 +309,10 @@ test('nothing of a text is stored or logged, and no audit entry is made', async 
   expect((await audit()).rows).toEqual(before.rows)
 })
 
-test('the same text gives the same answer, however many ask at once', { timeout: 120_000 }, async () => {
+test('the same text gives the same answer, however many ask at once', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const cheap = {
     ...EVERYTHING,
     applyCustomRules: false,
@@ -335,7 +339,7 @@ test('the same text gives the same answer, however many ask at once', { timeout:
   }
 })
 
-test('a long text holds up no other request', { timeout: 120_000 }, async () => {
+test('a long text holds up no other request', { tags: 'long', timeout: 120_000 }, async () => {
   const text = 'Ignоre the aWdub3JlIHByZXZpb3Vz 1gn0r3 4111 1111 1111 1111 a@b.example %41%42 &#65; '.repeat(
     1_150,
   )

@@ -273,6 +273,7 @@ test('what the operator does not allow to be reached is not reached', async () =
 })
 
 test('a provider that hangs holds up 200 checks of its own team for 10 seconds, and nobody else', {
+  tags: 'long',
   timeout: 60_000,
 }, async () => {
   const slow = await service.otherTeam()

@@ -73,7 +73,9 @@ async function makeReport(team: Team, recipients: string[], more: object = {}) {
 const open = (path: string) => service.request(path)
 const choose = (path: string, choice: string) => service.request(`${path}/${choice}`, { method: 'POST' })
 
-test('a stranger gets one mail of fixed words, and nothing else before they say yes', async () => {
+test('a stranger gets one mail of fixed words, and nothing else before they say yes', {
+  tags: 'long',
+}, async () => {
   const team = await makeTeam()
   const [stranger, staff, corp] = [fresh(), fresh('staff.example.com'), fresh('a.corp.example.com')]
   const report = await makeReport(team, [stranger, staff, corp, team.email])
@@ -127,7 +129,7 @@ test('a stranger gets one mail of fixed words, and nothing else before they say 
   expect(mailsTo(stranger)).toHaveLength(2)
 })
 
-test('a member can stop the mails too, and a no for ever holds for all teams', async () => {
+test('a member can stop the mails too, and a no for ever holds for all teams', { tags: 'long' }, async () => {
   const [team, other] = [await makeTeam(), await makeTeam()]
   const report = await makeReport(team, [team.email])
   expect(await report.send()).toMatchObject({ status: 'SENT' })
@@ -232,7 +234,7 @@ test("by a credential of the team's own there are no such limits", async () => {
   await own.stop()
 })
 
-test('at the bound of an hour mails wait, and say so', async () => {
+test('at the bound of an hour mails wait, and say so', { tags: 'long' }, async () => {
   const team = await makeTeam()
   const staff = fresh('staff.example.com')
   const report = await makeReport(team, [staff])

@@ -196,7 +196,9 @@ test('a run that is cancelled in the middle of a call has a call of which nobody
   expect(usageOf(nodeOf(run, 'llm'))).toMatchObject({ calls: 1, unpricedCalls: 1, cost: null })
 })
 
-test('a call whose worker is killed is lost; the next worker pays for its own', async () => {
+test('a call whose worker is killed is lost; the next worker pays for its own', {
+  tags: 'long',
+}, async () => {
   const { current, byId } = host.store.keys
   const port = await findFree()
   const other = await keepApart(port, `${current}:${byId.get(current)!.toString('base64')}`)

@@ -145,7 +145,7 @@ describe('runs', () => {
     ((await scrape(first)).get(key) ?? 0) + ((await scrape(second)).get(key) ?? 0)
   const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 
-  test('are counted once each, although two workers project every one', async () => {
+  test('are counted once each, although two workers project every one', { tags: 'long' }, async () => {
     const good = await host.create({
       nodes: [start, { id: 'call', type: 'HTTP_REQUEST', config: { url: `${target.url}/ok` } }],
       edges: edges('start -> call'),
@@ -348,7 +348,7 @@ describe('gauges', () => {
   })
 })
 
-test('a process that is only a worker serves metrics on its own port', async () => {
+test('a process that is only a worker serves metrics on its own port', { tags: 'long' }, async () => {
   const service = await startService()
   const port = await findFree()
   const key = service.store.keys.byId.get('k1')!

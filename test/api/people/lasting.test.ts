@@ -269,7 +269,7 @@ test.each([
 /** So long it takes at most, on a crowded machine, to open all that last. */
 const OPENING_MS = 15_000
 
-test('each ends by itself when the token expires', { timeout: 90_000 }, async () => {
+test('each ends by itself when the token expires', { tags: 'long', timeout: 90_000 }, async () => {
   const owner = await service.signUp('ADMIN')
   const world = await makeWorld(owner)
   const expiresAt = new Date(Date.now() + OPENING_MS)
@@ -278,7 +278,7 @@ test('each ends by itself when the token expires', { timeout: 90_000 }, async ()
   await expectEnds(lasting, performance.now() + (expiresAt.getTime() - Date.now()))
 })
 
-test('each ends by itself when the session expires', { timeout: 90_000 }, async () => {
+test('each ends by itself when the session expires', { tags: 'long', timeout: 90_000 }, async () => {
   const owner = await service.signUp('ADMIN')
   const world = await makeWorld(owner)
   const expiresAt = new Date(Date.now() + OPENING_MS)

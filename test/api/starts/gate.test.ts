@@ -5,7 +5,8 @@ import { createApp } from '../../../api/app.ts'
 import { openDatabase } from '../../../db/connection.ts'
 import type { Projection } from '../../../db/records/projection.ts'
 import { saveProjection } from '../../../db/records/save.ts'
-import { addExecution, type StartInput } from '../../../db/starts/start.ts'
+import { addExecution } from '../../../db/starts/add.ts'
+import type { Start } from '../../../db/starts/origins.ts'
 import { readStartable } from '../../../db/starts/startable.ts'
 import { abandonLoopPauses } from '../../../db/waits/pauses.ts'
 import { edges } from '../../support/engine/graphs.ts'
@@ -252,7 +253,8 @@ test('reject responds 409, to webhooks too; without a caller, an execution says 
   expect(await execute(id)).toMatchObject({ status: 409, body: { message } })
   expect(await call('POST', `/hooks/${id}/in`, {})).toMatchObject({ status: 409, body: { message } })
   const workflow = (await readStartable(service.store, id, () => true))!
-  const firing: StartInput = {
+  const firing: Start = {
+    origin: 'SCHEDULE',
     id: crypto.randomUUID(),
     node: workflow.graph.nodes[0]!,
     trigger: 'SCHEDULE',
@@ -384,6 +386,8 @@ test('the pauses of a loop are abandoned although that deadlocks with the holder
   ))!
   const addChild = (iteration: number) =>
     addExecution(service.store, workflow, {
+      origin: 'PARENT',
+      id: crypto.randomUUID(),
       node: workflow.graph.nodes[0]!,
       trigger: 'SUB_WORKFLOW',
       data: {},
@@ -409,7 +413,9 @@ test('a child execution does not queue behind the parent that waits for it', asy
   const id = await create({ concurrency: { limit: 1 } })
   const workflow = (await readStartable(service.store, id, () => true))!
   const parent = await start(id)
-  const child: StartInput = {
+  const child: Start & { origin: 'PARENT' } = {
+    origin: 'PARENT',
+    id: crypto.randomUUID(),
     node: workflow.graph.nodes[0]!,
     trigger: 'SUB_WORKFLOW',
     data: {},
@@ -417,6 +423,6 @@ test('a child execution does not queue behind the parent that waits for it', asy
     parent: { executionId: parent, key: 'sub#', depth: 1 },
   }
   await expect(addExecution(service.store, workflow, child)).rejects.toMatchObject({ code: 'CONFLICT' })
-  const detached = { ...child, parent: { ...child.parent!, detached: true } }
+  const detached = { ...child, parent: { ...child.parent, detached: true } }
   expect(await addExecution(service.store, workflow, detached)).toMatchObject({ queued: true })
 })

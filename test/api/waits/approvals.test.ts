@@ -159,7 +159,9 @@ describe('the time limit', () => {
     expect(await list(`executionId=${late.id}&status=EXPIRED`)).toHaveLength(1)
   })
 
-  test('holds while no worker runs: a later decision is refused, an earlier one is followed', async () => {
+  test('holds while no worker runs: a later decision is refused, an earlier one is followed', {
+    tags: 'long',
+  }, async () => {
     // The worker has to be stopped within the time limit, however busy the machine is.
     const began = Date.now()
     await begin(asked())

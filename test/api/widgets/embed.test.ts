@@ -3,10 +3,11 @@ import type { Page } from 'playwright-core'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { joinScript } from '../../../api/widgets/embed.ts'
-import { CHROMIUM, expectAccessible, FLAGS, missing } from '../../support/browser.ts'
+import { expectAccessible, FLAGS, missing } from '../../support/browser.ts'
 import { createChatting } from '../../support/chats/chatting.ts'
 import { createVisiting } from '../../support/chats/visiting.ts'
 import { keep } from '../../support/keep.ts'
+import { CHROMIUM } from '../../support/programs.ts'
 import { startRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 import { serveText } from '../../support/servers/pages.ts'
@@ -215,7 +216,7 @@ describe.skipIf(missing)('in Chromium', () => {
     await close()
   })
 
-  test('a message whose reply was lost on the way is not posted twice', async () => {
+  test('a message whose reply was lost on the way is not posted twice', { tags: 'long' }, async () => {
     const { page, close } = await visitPage((await shopSite).url)
     const sent: (string | undefined)[] = []
     await page.route('**/messages?resets=1', async (route) => {
@@ -239,7 +240,9 @@ describe.skipIf(missing)('in Chromium', () => {
     await close()
   })
 
-  test('a page that is loaded anew in mid-reply goes on with it, and a refused text is given back', async () => {
+  test('a page that is loaded anew in mid-reply goes on with it, and a refused text is given back', {
+    tags: 'long',
+  }, async () => {
     const { page, close } = await visitPage((await shopSite).url)
     // A clock that is a day fast ends no session.
     await page.clock.setSystemTime(Date.now() + 86_400_000)
@@ -306,7 +309,7 @@ describe.skipIf(missing)('in Chromium', () => {
     await close()
   })
 
-  test('a page of an allowed origin shows it in a frame', async () => {
+  test('a page of an allowed origin shows it in a frame', { tags: 'long' }, async () => {
     const before = shop.body
     shop.body = `<!doctype html><title>A shop</title><iframe title="Chat" width="400" height="600" src="${base}/widget/${key}"></iframe>`
     const { page, said, close } = await visitPage((await shopSite).url)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addExecution } from '../../../db/starts/start.ts'
+import { addExecution } from '../../../db/starts/add.ts'
 import { readStartable } from '../../../db/starts/startable.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
@@ -251,8 +251,9 @@ test('a start whose version is deleted before the execution is inserted creates 
   expect((await service.call('DELETE', `${versions}/1`, builder)).status).toBe(200)
   const by = { kind: 'SYSTEM', id: null, name: 'test' } as const
   const begun = addExecution(service.store, stale, {
+    origin: 'WEBHOOK',
     node: stale.graph.nodes[0]!,
-    trigger: 'API',
+    trigger: 'WEBHOOK',
     data: {},
     by,
   })

@@ -1,5 +1,6 @@
 import { type CDPSession, chromium, type Page } from 'playwright-core'
-import { CHROMIUM, FLAGS } from '../../support/browser.ts'
+import { FLAGS } from '../../support/browser.ts'
+import { CHROMIUM } from '../../support/programs.ts'
 import { BENCH_ADMIN, type Stand } from '../stand.ts'
 
 const NODES = 300

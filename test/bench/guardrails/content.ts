@@ -15,7 +15,7 @@ const ALL: ReadonlySet<ContentCategory> = new Set(CONTENT_CATEGORIES)
 const DISGUISED = 60
 
 /** How well something was found: shares of 1. */
-export type ContentQuality = {
+type ContentQuality = {
   precision: number
   recall: number
   f1: number
@@ -85,7 +85,7 @@ function judgeAnswers(answers: [wanted: boolean, found: boolean][]): ContentQual
 }
 
 /** The share of texts with content that are found behind each disguise, beside `plain`. */
-export function measureContentEvasions(): Record<string, number> {
+function measureContentEvasions(): Record<string, number> {
   const texts = readSentences('held', 1).filter(hasContent)
   const found = (text: string) => findContent(listViews(text), ALL).length > 0
   const some = texts.filter((_, index) => index % Math.ceil(texts.length / DISGUISED) === 0)

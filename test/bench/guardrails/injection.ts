@@ -7,13 +7,13 @@ import { createRandom, shuffle } from './fit/random.ts'
 import { withoutShared } from './fit/shingles.ts'
 
 /** The sensitivities of which the guide speaks. */
-export const SENSITIVITIES = [0.3, 0.7, 0.9] as const
+const SENSITIVITIES = [0.3, 0.7, 0.9] as const
 const DEFAULT = 0.7
 /** So many attacks go through each disguise. */
 const DISGUISED = 120
 
 /** How many of a source's texts each sensitivity flags, as shares: of attacks that is recall, of others false alarms. */
-export type InjectionRow = { source: string; attacks: boolean; texts: number; flagged: number[] }
+type InjectionRow = { source: string; attacks: boolean; texts: number; flagged: number[] }
 export type InjectionReport = {
   rows: InjectionRow[]
   /** At 0.7, all sources together: of what was flagged, attacks; of the attacks, flagged; of the others, flagged. */

@@ -2,7 +2,7 @@ import { HOUR_MS, type HourSeries, type HourSum } from '../../../activities/moni
 import { DURATION_BOUNDS } from '../../../db/monitoring/executionhours.ts'
 import type { Chance } from './figures.ts'
 
-export const DAYS = 30
+const DAYS = 30
 export const HOURS = DAYS * 24
 /** A Monday. */
 export const BEGIN = Date.UTC(2026, 8, 7)
@@ -24,7 +24,7 @@ const SIGMA = 0.5
 const P95_OF_MEDIAN = Math.exp(1.645 * SIGMA)
 
 /** How busy an hour is, with 1 for the usual. */
-export function shapeHour(baseline: Baseline, hour: number, chance: Chance): number {
+function shapeHour(baseline: Baseline, hour: number, chance: Chance): number {
   const [ofDay, day] = [hour % 24, Math.floor(hour / 24) % 7]
   if (baseline === 'flat') return 1
   if (baseline === 'daily') {
@@ -78,7 +78,7 @@ export function simulateWorkflow(
 }
 
 /** All workflows of a team together. */
-export function addSeries(all: HourSum[][]): HourSum[] {
+function addSeries(all: HourSum[][]): HourSum[] {
   const byHour = Map.groupBy(all.flat(), ({ hour }) => hour)
   return [...byHour.values()]
     .map((sums) =>

@@ -121,8 +121,6 @@ export function createTalker(
   return { open, say, read }
 }
 
-export type Talker = ReturnType<typeof createTalker>
-
 /** What is wrong with what came of a message. `expected` is the whole reply, if it is known. */
 export function findChatProblems(said: Said, now: Message[], expected: string): string[] {
   const { content, text, last, stopped, saved } = said

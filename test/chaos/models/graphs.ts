@@ -36,7 +36,7 @@ const TOOLS = ['pay', 'mark', 'look', 'ask', 'code', 'note', 'child', 'run', 'se
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 
 /** The tools of every agent. */
-export function listTools({ world, databaseId, childId }: Places): object[] {
+function listTools({ world, databaseId, childId }: Places): object[] {
   const http = (name: string, method: string, more: object = {}) => ({
     ...{ type: 'HTTP', name, description: name, parameters: takes('key'), method },
     ...{ url: `${world.site.origin}/${name}/{{ $args.key }}`, ...more },
@@ -69,7 +69,7 @@ export function drawTurns(random: Random, most = 4): string[][] {
 }
 
 /** A prompt that tells the vendor what to answer. */
-export const planPrompt = (node: string, kind: string, turns: string[][] = [], item = 'x') =>
+const planPrompt = (node: string, kind: string, turns: string[][] = [], item = 'x') =>
   `PLAN {{ $execution.id }} ${node} ${item} ${kind} ${JSON.stringify(turns)}`
 
 export function drawModelGraph(random: Random, number: number, places: Places): ModelGraph {

@@ -16,7 +16,7 @@ export type CallRow = {
   createdAt: Date
 }
 
-export type Step = NodeBody & { step: number | null; tool: string | null }
+type Step = NodeBody & { step: number | null; tool: string | null }
 
 /** Everything that is known of what came of the executions. */
 export type Evidence = { asked: Asked[]; arrivals: Arrival[]; rows: CallRow[]; strikes: Strikes }

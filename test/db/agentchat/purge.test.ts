@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { expect, test } from 'vitest'
-import { addExecution, type StartInput } from '../../../db/starts/start.ts'
+import { addExecution } from '../../../db/starts/add.ts'
+import type { Start } from '../../../db/starts/origins.ts'
 import { readStartable } from '../../../db/starts/startable.ts'
 import { createChats } from '../../support/chats/replies.ts'
 import { keep } from '../../support/keep.ts'
@@ -22,8 +23,9 @@ const created = await call('POST', '/api/workflows', admin, {
 const child = (await readStartable(store, created.body.id, () => true))!
 
 /** Starts what an execution starts without waiting for it. */
-const start = (executionId: string, more: Partial<StartInput> = {}) =>
+const start = (executionId: string, more: Partial<Start & { origin: 'PARENT' }> = {}) =>
   addExecution(store, child, {
+    origin: 'PARENT',
     id: uuid(),
     node: trigger,
     trigger: 'SUB_WORKFLOW',

@@ -277,6 +277,7 @@ const ADVERSARIAL = [
 ]
 
 test('100,000 units of any kind take time in proportion, and give at most four times as much to read', {
+  tags: 'long',
   timeout: 180_000,
 }, () => {
   const measure = (unit: string, length: number) => {

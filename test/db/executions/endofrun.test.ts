@@ -3,8 +3,9 @@ import { v5 as uuidv5 } from 'uuid'
 import { expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { openEnvelope } from '../../../db/records/outputs.ts'
+import { addExecution } from '../../../db/starts/add.ts'
+import type { Start } from '../../../db/starts/origins.ts'
 import { forgetStarted } from '../../../db/starts/runstart.ts'
-import { addExecution, type StartInput } from '../../../db/starts/start.ts'
 import { readStartable } from '../../../db/starts/startable.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
@@ -128,7 +129,9 @@ async function startChild(
   more: { key?: string; detached?: boolean } = {},
 ) {
   const workflow = (await readStartable(host.store, workflowId, () => true))!
-  const child: StartInput = {
+  const child: Start = {
+    origin: 'PARENT',
+    id: crypto.randomUUID(),
     node: workflow.graph.nodes[0]!,
     trigger: 'SUB_WORKFLOW',
     data: {},

@@ -95,7 +95,7 @@ describe.each(['waits', 'loops', 'calls', 'approvals', 'agents', 'asking agent']
   },
 )
 
-test('the news after any event are all that came later, over all runs', async () => {
+test('the news after any event are all that came later, over all runs', { tags: 'long' }, async () => {
   const { id } = await runExample(forced, examples(target.url).loops!)
   const chain = await readChain(id)
   const { client, sealer } = forced.engine
@@ -111,7 +111,9 @@ test('the news after any event are all that came later, over all runs', async ()
   }
 })
 
-test('the end of a chain is news also where its number is that of the last event known, of an earlier run', async () => {
+test('the end of a chain is news also where its number is that of the last event known, of an earlier run', {
+  tags: 'long',
+}, async () => {
   const { id } = await runExample(forced, examples(target.url).loops!)
   const right = await readRows(id)
   const chain = await readChain(id)
@@ -239,14 +241,14 @@ describe('a chain whose beginning Temporal has removed', () => {
     Object.fromEntries(nodeExecutions.map(({ nodeId, status }) => [nodeId, status]))
   const all = Object.fromEntries(graph.nodes.map(({ id }) => [id, 'SUCCESS']))
 
-  test('ends in its row, with its parent and its gate', async () => {
+  test('ends in its row, with its parent and its gate', { tags: 'long' }, async () => {
     const { ended, row, runs } = await removeBeginning(async () => {})
     expect(ended.status).toBe('SUCCESS')
     expect(outline(ended)).toEqual(all)
     expect(row!.runPosition).toBeGreaterThanOrEqual(runs - 1)
   })
 
-  test('ends even if its rows never knew the beginning', async () => {
+  test('ends even if its rows never knew the beginning', { tags: 'long' }, async () => {
     const { ended } = await removeBeginning(forget)
     expect(ended.status).toBe('SUCCESS')
     expect(outline(ended)).toEqual(all)

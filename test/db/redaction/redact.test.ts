@@ -350,7 +350,7 @@ describe('properties', () => {
     )
   })
 
-  test('the time is linear in the length of the text, whatever it contains', () => {
+  test('the time is linear in the length of the text, whatever it contains', { tags: 'long' }, () => {
     const pieces = [
       ...'a1-.@:="\\[ \né',
       '+1',

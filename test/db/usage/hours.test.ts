@@ -264,7 +264,9 @@ type Plan = {
   'Actual Loops': number
 } & Record<'Shared Hit Blocks' | 'Shared Read Blocks', number>
 
-test('totals read the folded hours, and of the calls only those of hours that are not', async () => {
+test('totals read the folded hours, and of the calls only those of hours that are not', {
+  tags: 'long',
+}, async () => {
   const { teamId } = await service.otherTeam()
   const count = 30_000
   await addCalls(

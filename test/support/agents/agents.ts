@@ -3,7 +3,7 @@ import type { ExecutionBody, NodeBody } from '../client.ts'
 import { startRunning } from '../running.ts'
 import { startOpenAi } from '../servers/models/openai.ts'
 import type { VendorScript } from '../servers/models/vendor.ts'
-import { type Loopback, startLoopback } from '../servers/tools.ts'
+import { startLoopback } from '../servers/tools.ts'
 
 /** A tool as the config of an AI_AGENT has it. */
 export type AgentTool = Record<string, unknown>
@@ -94,7 +94,6 @@ export async function startAgents(options: Parameters<typeof startRunning>[0] = 
 }
 
 export type Agents = Awaited<ReturnType<typeof startAgents>>
-export type { Loopback }
 
 /** A text is told as it is, all else as JSON. */
 function readTold(content: string): unknown {

@@ -9,7 +9,6 @@ const ENTRY = `${CONSOLE}nodeform-alone.tsx`
 /** The panel alone, as an editor would use it: it holds the node, and shows what the panel made of it. */
 const PAGE = `
 import { CSPProvider } from '@base-ui/react/csp-provider'
-import { Tooltip } from '@base-ui/react/tooltip'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { useState } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -17,7 +16,7 @@ import './tokens.css'
 import './base.css'
 import { queries } from './data/client.ts'
 import { readNonce } from './data/nonce.ts'
-import { ConfirmProvider } from './kit/confirm.tsx'
+import { ConfirmProvider } from './kit/overlays/confirm.tsx'
 import { Notices } from './kit/notices.tsx'
 import { NodePanel } from './nodeform/panel.tsx'
 import { TeamContext } from './shell/role.tsx'
@@ -49,13 +48,11 @@ function Editor() {
 createRoot(document.getElementById('app')).render(
   <CSPProvider nonce={readNonce()}>
     <QueryClientProvider client={queries}>
-      <Tooltip.Provider>
-        <ConfirmProvider>
-          <TeamContext value={{ teamId: given.teamId, teamName: 'Team', role, user: { teams: [] } }}>
-            <main><h1 className="hidden">A node</h1><Editor /></main>
-          </TeamContext>
-        </ConfirmProvider>
-      </Tooltip.Provider>
+      <ConfirmProvider>
+        <TeamContext value={{ teamId: given.teamId, teamName: 'Team', role, user: { teams: [] } }}>
+          <main><h1 className="hidden">A node</h1><Editor /></main>
+        </TeamContext>
+      </ConfirmProvider>
       <Notices />
     </QueryClientProvider>
   </CSPProvider>,

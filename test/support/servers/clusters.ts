@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -17,13 +16,8 @@ import { type Program, superviseChild } from '../../../worker/local/children.ts'
 import { findOsUser } from '../../../worker/local/osuser.ts'
 import { findFree } from '../../../worker/local/ports.ts'
 import { describePostgres } from '../../../worker/local/programs.ts'
+import { MARIADBD } from '../programs.ts'
 import { CERT, KEY } from './certificate.ts'
-
-/** MariaDB of Debian, or another one that MARIADBD names. */
-const MARIADBD = process.env.MARIADBD ?? '/usr/sbin/mariadbd'
-
-/** Whether tests with MariaDB are skipped because there is none. With CI set they are never skipped. */
-export const lacksMariadb = !existsSync(MARIADBD) && !process.env.CI
 
 const PASSWORD = 'a password, with "quotes" and \\ in it'
 

@@ -15,20 +15,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findFree } from '../../../worker/local/ports.ts'
+import { DOVECOT, EXIM } from '../programs.ts'
 import { CERT, KEY } from './certificate.ts'
-
-const EXIM = '/usr/sbin/exim4'
-const DOVECOT = '/usr/sbin/dovecot'
 
 /** Who may sign in at both. */
 export const MAIL_USER = { username: 'ada', password: 'correct-horse-41' }
-
-const isThere = existsSync(EXIM) && existsSync(DOVECOT) && process.getuid?.() === 0
-
-/** Whether tests with real mail servers are skipped because there are none. With CI set they are never skipped. */
-export const noMailServers = !isThere && !process.env.CI
-if (noMailServers)
-  console.warn('There is no exim4 and dovecot, or this is not root, so real mail servers are not tested.')
 
 /** Exim refuses recipients named `refused` for good and `later` for now, and anybody who has not signed in. */
 const eximConfig = (dir: string, ports: { plain: number; tls: number }) => `

@@ -21,7 +21,7 @@ export type McpTool = {
 export type McpManner = 'json' | 'sse' | 'modern'
 
 /** A request that has come: its method in the protocol, if it has a body. */
-export type McpRequest = {
+type McpRequest = {
   method: string
   asks: string | undefined
   id: unknown

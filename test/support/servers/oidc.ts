@@ -13,7 +13,7 @@ const { default: OidcProvider } = (await import('oidc-provider' as string)) as {
   default: new (issuer: string, configuration: Configuration) => Provider
 }
 
-export const CLIENT = { clientId: 'perdure', clientSecret: 'a secret: with + and %' }
+const CLIENT = { clientId: 'perdure', clientSecret: 'a secret: with + and %' }
 
 /**
  * Starts oidc-provider on loopback with one client, that must use PKCE and whose refresh tokens are rotated.

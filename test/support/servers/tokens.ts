@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 export type Asked = { form: Record<string, string>; authorization: string | undefined }
 
 /** Answers a request to the token endpoint in place of the usual answer. */
-export type Misbehave = (res: ServerResponse, asked: Asked) => unknown
+type Misbehave = (res: ServerResponse, asked: Asked) => unknown
 
 /**
  * Starts a token server with an API that takes its tokens, on loopback. A refresh token works once: each answer has

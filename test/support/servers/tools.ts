@@ -4,11 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** A request that a tool has sent. */
-export type ToolCall = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
+type ToolCall = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 
 type Answer = (call: ToolCall, request: IncomingMessage, response: ServerResponse) => void | Promise<void>
-
-export type Loopback = Awaited<ReturnType<typeof startLoopback>>
 
 /** A loopback server for the requests of tools. It answers with what it was sent, unless `answer` says otherwise. */
 export async function startLoopback() {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** A request that a receiver of webhooks has got. */
-export type ReceivedHook = { url: string; headers: IncomingHttpHeaders; body: string }
+type ReceivedHook = { url: string; headers: IncomingHttpHeaders; body: string }
 
 /** What it answers; undefined: nothing, ever. */
 export type HookAnswer = { status: number; headers?: Record<string, string> } | undefined

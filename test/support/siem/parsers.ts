@@ -6,13 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findFree } from '../../../worker/local/ports.ts'
-
-const RSYSLOG = '/usr/sbin/rsyslogd'
-const LOGNORM = '/usr/bin/lognormalizer'
-
-/** Whether tests with other people's parsers are skipped because there are none. With CI set they are never skipped. */
-export const noParsers = !(existsSync(RSYSLOG) && existsSync(LOGNORM)) && !process.env.CI
-if (noParsers) console.warn('There is no rsyslog and liblognorm-utils, so events are not parsed by them.')
+import { LOGNORM, RSYSLOG } from '../programs.ts'
 
 /** A message of syslog as rsyslog understands it. */
 export type ParsedSyslog = {

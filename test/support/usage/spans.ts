@@ -14,7 +14,7 @@ export type SentSpan = {
 }
 
 export const newSpanId = () => randomBytes(8).toString('hex')
-export const newTraceId = () => randomBytes(16).toString('hex')
+const newTraceId = () => randomBytes(16).toString('hex')
 
 /** The attributes of a call to a model. */
 export const CHAT = {

@@ -92,7 +92,10 @@ test('user add creates an account in a team; user passwd sets a new password and
   expect(entry).toEqual({ actorKind: 'SYSTEM', actorName: CLI, actorId: null })
 }, 60_000)
 
-test('exits with 1 after a refusal and 2 after a wrong command or environment, with a message and no stack', async () => {
+test('exits with 1 after a refusal and 2 after a wrong command or environment, with a message and no stack', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const nowhere = crypto.randomUUID()
   const input = 'password1234'
   const cases: [string[], number, string][] = [
@@ -127,9 +130,12 @@ test('exits with 1 after a refusal and 2 after a wrong command or environment, w
   expect(users.map(({ email }) => email)).not.toContain('x@example.com')
   const alone = await perdure(['team', 'list'], { set: { DATA_DIR: dataDir } })
   expect([alone.code, alone.err]).toEqual([2, expect.stringContaining('DATABASE_URL must be set')])
-}, 120_000)
+})
 
-test('team plan sets the plan, team list shows it, token create creates a token with the given role', async () => {
+test('team plan sets the plan, team list shows it, token create creates a token with the given role', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const planned = await perdure(['team', 'plan', service.teamId, 'business'])
   expect(planned.code).toBe(0)
   const detail = await (await service.request(`/api/teams/${service.teamId}`, { as: service.admin })).json()
@@ -172,9 +178,12 @@ test('team plan sets the plan, team list shows it, token create creates a token 
       details: { name: 'b', role: 'ADMIN', userId: builder.id },
     },
   ])
-}, 60_000)
+})
 
-test('audit verify shows which chains are intact, and exits with 1 if one is broken', async () => {
+test('audit verify shows which chains are intact, and exits with 1 if one is broken', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const other = await service.request('/api/teams', {
     method: 'POST',
     as: service.admin,
@@ -202,9 +211,12 @@ test('audit verify shows which chains are intact, and exits with 1 if one is bro
   expect(broken.out).toMatch(new RegExp(`^${id}  BROKEN  2 entries .*\n  entry_modified  .*entry 1`, 'm'))
   expect(broken.out).toMatch(new RegExp(`^${service.teamId}  intact`, 'm'))
   expect((await perdure(['audit', 'verify', service.teamId])).code).toBe(0)
-}, 60_000)
+})
 
-test('audit export writes the chain of the instance, of a team, and of one that is deleted', async () => {
+test('audit export writes the chain of the instance, of a team, and of one that is deleted', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const read = (text: string) => {
     const lines = text
       .trim()
@@ -233,9 +245,12 @@ test('audit export writes the chain of the instance, of a team, and of one that 
   ])
   const none = await perdure(['audit', 'export', crypto.randomUUID()])
   expect(none).toMatchObject({ code: 1, out: '', err: expect.stringContaining('no such audit chain') })
-}, 60_000)
+})
 
-test('audit reopen begins a new segment after a break, which audit verify names from then on', async () => {
+test('audit reopen begins a new segment after a break, which audit verify names from then on', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const made = await service.call('POST', '/api/teams', service.admin, { name: 'R' })
   const { id } = made.body
   const rename = (name: string) => service.call('PUT', `/api/teams/${id}`, service.admin, { name })
@@ -273,7 +288,7 @@ test('audit reopen begins a new segment after a break, which audit verify names 
   expect(changed).toMatchObject({ code: 0, err: expect.stringContaining('"action":"PASSWORD_CHANGED"') })
   expect(changed.err).not.toContain(/^Password: (\S+) /m.exec(changed.out)![1]!)
   await sign(`'\\x${mac.toString('hex')}'`)
-}, 60_000)
+})
 
 test('a command finds the database and the keys of a running `npm start` in the data folder', async () => {
   const lock = takeLock(dataDir)
@@ -304,7 +319,10 @@ test('token create defaults to the first team and BUILDER, and prints only the t
   expect(((await tokens.json()) as unknown[])[0]).toMatchObject({ name: 'cli', role: 'Builder' })
 }, 60_000)
 
-test('user confirm confirms an e-mail, or a change to it, and is audited; of several claims one has to be named', async () => {
+test('user confirm confirms an e-mail, or a change to it, and is audited; of several claims one has to be named', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const [ada, eve] = [await service.signUp(), await service.signUp()]
   const { db } = service.store
   const email = 'wanted@example.com'
@@ -329,9 +347,11 @@ test('user confirm confirms an e-mail, or a change to it, and is audited; of sev
     .where('action', '=', 'EMAIL_CONFIRMED')
     .execute()
   expect(entries).toEqual([1, 2].map(() => ({ actorKind: 'SYSTEM', actorName: CLI, resourceId: ada.id })))
-}, 120_000)
+})
 
-test('secrets move moves the secrets of stored graphs, and has nothing to do the second time', async () => {
+test('secrets move moves the secrets of stored graphs, and has nothing to do the second time', {
+  tags: 'long',
+}, async () => {
   const { admin, teamId } = service
   const nodes = [
     { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'in', secretHeader: { name: 'X', value: 'a' } } },

@@ -156,7 +156,9 @@ describe('20 executions survive a kill -9', () => {
     expect(repeated).toBe(0)
   })
 
-  test('of one PostgreSQL backend, after which PostgreSQL ends all: no call is made twice', async (context) => {
+  test('of one PostgreSQL backend, after which PostgreSQL ends all: no call is made twice', {
+    tags: 'long',
+  }, async (context) => {
     const { repeated } = await survive(context, async () => {
       const postmaster = host.holder().children.postgres.pid
       const before = findBackends(postmaster)
@@ -176,7 +178,9 @@ describe('20 executions survive a kill -9', () => {
     expect(repeated).toBe(0)
   })
 
-  test('of all processes at once, including the supervisor, followed by a new start', async (context) => {
+  test('of all processes at once, including the supervisor, followed by a new start', {
+    tags: 'long',
+  }, async (context) => {
     await survive(context, async () => {
       await host.killAll()
       return host.boot

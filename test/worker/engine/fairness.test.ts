@@ -128,7 +128,9 @@ async function release(ids: string[]): Promise<void> {
   }
 }
 
-test('hanging calls of a team hold half of the slots and no more, and what is turned away counts nowhere', async () => {
+test('hanging calls of a team hold half of the slots and no more, and what is turned away counts nowhere', {
+  tags: 'long',
+}, async () => {
   const hang = (id: string) => ({
     id,
     type: 'HTTP_REQUEST',
@@ -187,7 +189,9 @@ const heavyGraph = (...ids: string[]) => ({
   edges: edges(...ids.map((id, at) => `${at === 0 ? 'start' : ids[at - 1]} -> ${id}`)),
 })
 
-test('heavy expressions of a team hold a slot for each of its processes and no more', async () => {
+test('heavy expressions of a team hold a slot for each of its processes and no more', {
+  tags: 'long',
+}, async () => {
   const metrics = createMetrics()
   const endless = await startRunning({ metrics, expressions: { processes: 4, timeoutMs: 60_000 } })
   try {
@@ -220,7 +224,7 @@ test('heavy expressions of a team hold a slot for each of its processes and no m
   }
 })
 
-test('executions whose segments gave their slots back end as all others', async () => {
+test('executions whose segments gave their slots back end as all others', { tags: 'long' }, async () => {
   const id = await host.create(heavyGraph('one', 'two'))
   const before = await countTurnedAway('segment')
   const runs = await Promise.all(Array.from({ length: 5 }, () => host.execute(id)))
@@ -238,7 +242,9 @@ test('executions whose segments gave their slots back end as all others', async 
   expect(await countTurnedAway('segment')).toBeGreaterThanOrEqual(before + 3)
 })
 
-test('attempts that find no process for a while give their slots back, which counts nowhere', async () => {
+test('attempts that find no process for a while give their slots back, which counts nowhere', {
+  tags: 'long',
+}, async () => {
   const metrics = createMetrics()
   const expressions = { processes: 2, timeoutMs: 400, patienceMs: 50 }
   const brief = await startRunning({ expressions, metrics })
@@ -263,7 +269,9 @@ test('attempts that find no process for a while give their slots back, which cou
   }
 })
 
-test('a run that continues as new while it waits for its turn goes on waiting, and ends as all others', async () => {
+test('a run that continues as new while it waits for its turn goes on waiting, and ends as all others', {
+  tags: 'long',
+}, async () => {
   const expressions = { processes: 2, timeoutMs: 400 }
   const brief = await startRunning({ expressions, continueAfterEvents: 14 })
   try {
@@ -300,6 +308,7 @@ function signalEvaluators(signal: 'SIGSTOP' | 'SIGCONT'): void {
 
 test.runIf(process.platform === 'linux')(
   'how long a node waits for a process does not count in its time limit',
+  { tags: 'long' },
   async () => {
     const limit = 2_000
     const others = listEvaluators().length

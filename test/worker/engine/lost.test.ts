@@ -65,7 +65,9 @@ async function withoutWorker(work: () => Promise<void>): Promise<void> {
 }
 
 // The first test of this file: later there are other lost processes for which Temporal is asked.
-test('a run about which Temporal says nothing is asked about again a few times, and the others are not', async () => {
+test('a run about which Temporal says nothing is asked about again a few times, and the others are not', {
+  tags: 'long',
+}, async () => {
   const waiting = {
     nodes: [
       { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
@@ -99,7 +101,9 @@ test('a run about which Temporal says nothing is asked about again a few times, 
   }
 })
 
-test('30 workers that are lost in a row fail no execution, not even one whose node has a single attempt', async () => {
+test('30 workers that are lost in a row fail no execution, not even one whose node has a single attempt', {
+  tags: 'long',
+}, async () => {
   const attempts: number[] = []
   let id = ''
   await withoutWorker(async () => {
@@ -156,7 +160,9 @@ test('each end is counted once, and a failure of the node keeps the count', asyn
   expect([run.status, nodeOf(run, 'call').retryCount]).toEqual(['SUCCESS', 3])
 })
 
-test('the third that runs out of memory fails the node also if its attempt was failed by another process', async () => {
+test('the third that runs out of memory fails the node also if its attempt was failed by another process', {
+  tags: 'long',
+}, async () => {
   let id = ''
   await withoutWorker(async () => {
     const retry = { maxAttempts: 3, initialIntervalMs: 45_000, maxIntervalMs: 45_000 }

@@ -151,7 +151,9 @@ test('24 answers of 8 MB end no worker whose heap is small, and hold up no other
   expect(peak).toBeLessThanOrEqual(32 * MEGABYTE)
 })
 
-test('an attempt takes room for the large values that it reads, but never more than its team may have', async () => {
+test('an attempt takes room for the large values that it reads, but never more than its team may have', {
+  tags: 'long',
+}, async () => {
   const running = await keepRunning()
   const { nodes } = graph('/five')
   const read = {
@@ -172,7 +174,7 @@ test('an attempt takes room for the large values that it reads, but never more t
 })
 
 describe('an attempt that waits for room for its answer', () => {
-  test('uses up no time limit of its node, and can be cancelled', async () => {
+  test('uses up no time limit of its node, and can be cancelled', { tags: 'long' }, async () => {
     const running = await keepRunning()
     const held = await fill(running)
     const waiting = await running.create(graph('/other', { timeoutMs: 300, config: { timeoutMs: 300 } }))
@@ -191,7 +193,7 @@ describe('an attempt that waits for room for its answer', () => {
     expect(running.engine.readBudget()).toMatchObject({ held: 0, waiting: 0, peak: 16 * MEGABYTE })
   })
 
-  test('goes to another worker when its own stops', async () => {
+  test('goes to another worker when its own stops', { tags: 'long' }, async () => {
     const running = await keepRunning()
     const held = await fill(running)
     const id = await running.execute(await running.create(graph('/other')))

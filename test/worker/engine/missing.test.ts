@@ -56,7 +56,9 @@ async function check(ids: string[], times: number): Promise<void> {
   }
 }
 
-test('an execution whose run Temporal does not know is FAILED after several sightings, not after one', async () => {
+test('an execution whose run Temporal does not know is FAILED after several sightings, not after one', {
+  tags: 'long',
+}, async () => {
   await addEnded()
   const id = await addMissing()
   await check([id], 2)

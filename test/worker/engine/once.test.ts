@@ -32,9 +32,9 @@ async function post(ms: number, more: object): Promise<string> {
   return id
 }
 
-test('a call is made once although Temporal stands still for longer than it waits for a heartbeat', async ({
-  annotate,
-}) => {
+test('a call is made once although Temporal stands still for longer than it waits for a heartbeat', {
+  tags: 'long',
+}, async ({ annotate }) => {
   const id = await post(80_000, { retry: { maxAttempts: 1 } })
   const answered = await post(30_000, { retry: { maxAttempts: 1 } })
   await sleep(2_000)
@@ -84,7 +84,9 @@ test('after a kill -9 of the service its calls go on once it is back, whatever p
   expect((await host.ended(once)).status).toBe('SUCCESS')
 })
 
-test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are set`, async () => {
+test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are set`, {
+  tags: 'long',
+}, async () => {
   const id = await post(11_000, { retry: { maxAttempts: 1 } })
   await host.stopAndBoot()
   const run = await host.ended(id)
@@ -92,7 +94,9 @@ test(`a stop lets calls end that take less than the ${GRACE_SECONDS} s that are 
   expect(callsOf(target, id, 'call')).toHaveLength(1)
 })
 
-test('a stop by SIGTERM lets a call to a model end that takes longer than that, and the API answers meanwhile', async () => {
+test('a stop by SIGTERM lets a call to a model end that takes longer than that, and the API answers meanwhile', {
+  tags: 'long',
+}, async () => {
   // It sends seven events: the role, three of the text, the reason for the end, the usage, and [DONE].
   const paceMs = ((GRACE_SECONDS + 10) * 1_000) / 7
   const vendor = await startOpenAi({ text: ['It ', 'is ', '42.'], paceMs })

@@ -87,9 +87,9 @@ afterAll(async () => {
 }, 60_000)
 
 describe('two API and two worker processes', () => {
-  test('when a worker is killed, no execution is lost or duplicated, and a concurrency limit still holds', async ({
-    annotate,
-  }) => {
+  test('when a worker is killed, no execution is lost or duplicated, and a concurrency limit still holds', {
+    tags: 'long',
+  }, async ({ annotate }) => {
     const workflowId = await apis[0].client.create(loadGraph(target.url))
     const to = { workflowId, teamId }
     const sendAll = (from: number, count: number) =>
@@ -206,9 +206,9 @@ describe('two API and two worker processes', () => {
     for (const run of ended) expect(await apis[1].client.read(run.id)).toEqual(run)
   })
 
-  test('after a kill -9 of a worker another one makes its calls within 15 s, whatever pause their nodes have', async ({
-    annotate,
-  }) => {
+  test('after a kill -9 of a worker another one makes its calls within 15 s, whatever pause their nodes have', {
+    tags: 'long',
+  }, async ({ annotate }) => {
     const workflowId = await apis[0].client.create({
       nodes: [
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
@@ -239,9 +239,9 @@ describe('two API and two worker processes', () => {
     await annotate(`${after.length} of 8 calls were made again, after ${after} ms`)
   })
 
-  test('a worker that gets SIGTERM finishes calls of 3 s and leaves calls of 8 s to another worker', async ({
-    annotate,
-  }) => {
+  test('a worker that gets SIGTERM finishes calls of 3 s and leaves calls of 8 s to another worker', {
+    tags: 'long',
+  }, async ({ annotate }) => {
     const workflowId = await apis[0].client.create({
       nodes: [
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },

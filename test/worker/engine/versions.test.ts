@@ -14,7 +14,7 @@ import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { until } from '../../support/until.ts'
 
-addModelCalls()
+afterAll(addModelCalls())
 const run = promisify(execFile)
 const LATER = fileURLToPath(new URL('../../support/engine/laterbundle.ts', import.meta.url))
 
@@ -124,7 +124,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
   })
   afterAll(() => Promise.all([v1.stop(), v2.stop()]))
 
-  test('get no run until an operator makes their version current; what began before goes on there', async () => {
+  test('get no run until an operator makes their version current; what began before goes on there', {
+    tags: 'long',
+  }, async () => {
     const before = await startWaiting(waiting)
     expect(await readVersions(before)).toEqual([['none']])
     expect(await tryOne(running.engine)).toBe('none')
@@ -139,7 +141,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     running.use(v1)
   })
 
-  test('make the calls to models of their own runs, also when another version is current', async () => {
+  test('make the calls to models of their own runs, also when another version is current', {
+    tags: 'long',
+  }, async () => {
     running.use(v1)
     await until(() => tryOne(v1), { holds: (is) => is === 'v1' })
     const { nodes, edges: after } = modelCallGraph(`${target.url}/ok`)
@@ -160,7 +164,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     await setCurrent('v1')
   })
 
-  test('keep the runs that they began; others begin on the current version, whichever process asks', async () => {
+  test('keep the runs that they began; others begin on the current version, whichever process asks', {
+    tags: 'long',
+  }, async () => {
     await until(() => tryOne(v1), { holds: (is) => is === 'v1' })
     const old = await startWaiting(waiting)
     await setCurrent('v2')
@@ -174,7 +180,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(await readVersions(old)).toEqual([['v1']])
   })
 
-  test('can be rolled back: runs begin on the version before, and those of the later one end where they began', async () => {
+  test('can be rolled back: runs begin on the version before, and those of the later one end where they began', {
+    tags: 'long',
+  }, async () => {
     running.use(v2)
     const late = await startWaiting(waiting)
     await setCurrent('v1')
@@ -185,7 +193,7 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(await readVersions(late)).toEqual([['v2']])
   })
 
-  test('give a long run to the current version when it continues as new', async () => {
+  test('give a long run to the current version when it continues as new', { tags: 'long' }, async () => {
     running.use(v1)
     const id = await startWaiting(looping)
     await setCurrent('v2')
@@ -198,7 +206,7 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     expect(chain.slice(1)).toEqual(chain.slice(1).map(() => ['v2']))
   })
 
-  test('move a firing of a schedule at once, but not its run', async () => {
+  test('move a firing of a schedule at once, but not its run', { tags: 'long' }, async () => {
     await setCurrent('v1')
     const workflowId = await running.create(ticking as never)
     await running.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
@@ -219,9 +227,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     await schedule.delete()
   })
 
-  test('lose a run that waits long to the current version, if an operator says so as the guide does', async ({
-    skip,
-  }) => {
+  test('lose a run that waits long to the current version, if an operator says so as the guide does', {
+    tags: 'long',
+  }, async ({ skip }) => {
     const cli = inject('temporalCli')
     skip(cli === '', "Temporal's own tool is not there")
     await setCurrent('v1')
@@ -245,7 +253,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
     }
   })
 
-  test('are drained when nothing is left on them, which `deployment show` says', async ({ skip }) => {
+  test('are drained when nothing is left on them, which `deployment show` says', { tags: 'long' }, async ({
+    skip,
+  }) => {
     skip(inject('temporalCli') === '', "with Temporal's own settings it takes minutes")
     await until(async () => (await show()).get('v1') ?? '', {
       holds: (line) => /drained .* 0 open/.test(line),
@@ -253,7 +263,9 @@ describe('workers with DEPLOYMENT_BUILD_ID', () => {
   })
 })
 
-test('a worker process takes its version from the environment; an unknown version cannot be made current', async () => {
+test('a worker process takes its version from the environment; an unknown version cannot be made current', {
+  tags: 'long',
+}, async () => {
   const worker: Launched = launch(['worker/worker.ts'], { ...env, DEPLOYMENT_BUILD_ID: 'v3.0+a' })
   try {
     expect(await perdure('set-current', 'v4')).toMatchObject({

@@ -338,7 +338,12 @@ describe('npm start', () => {
     for (const id of Object.values(children)) expect(isAlive(id)).toBe(false)
   })
 
-  test('a start after a stop finds all data, keeps the token, and shows no password', async () => {
+  test('a start after a stop finds all data, keeps the token, and shows no password', {
+    tags: 'long',
+  }, async () => {
+    // The test before has stopped it already, unless only the long tests are run.
+    current.process.kill('SIGTERM')
+    await current.ended
     current = await launchAndWait()
     expect(current.output()).not.toContain('shown only once')
     expect(current.output()).toContain('with the e-mail and password shown at the first start')
@@ -348,7 +353,9 @@ describe('npm start', () => {
     expect(await runExample()).toEqual({ decision: 'review', total: 144 })
   })
 
-  test('the next start ends the processes that a killed supervisor left behind, and no others', async () => {
+  test('the next start ends the processes that a killed supervisor left behind, and no others', {
+    tags: 'long',
+  }, async () => {
     const { children, supervisor } = holder()
     const stranger = spawn('sleep', ['60'])
     process.kill(supervisor.pid, 'SIGKILL')

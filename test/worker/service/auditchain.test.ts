@@ -97,7 +97,10 @@ async function readCreated(teamId: string): Promise<string[]> {
   return created.map(({ details }) => JSON.parse(details).details.key)
 }
 
-test('eight writers over two API processes, one of which is killed and comes back, leave one chain with each act once', async () => {
+test('eight writers over two API processes, one of which is killed and comes back, leave one chain with each act once', {
+  tags: 'long',
+  timeout: 900_000,
+}, async () => {
   // A team has at most 1,000 variables, so that the writers share two teams, four each.
   const teams = [await makeTeam('One'), await makeTeam('Two')]
   let done = 0
@@ -123,7 +126,7 @@ test('eight writers over two API processes, one of which is killed and comes bac
     expect([valid, entriesVerified]).toEqual([true, expected.length + 1])
     expect((await readCreated(teamId)).sort()).toEqual(expected.sort())
   }
-}, 900_000)
+})
 
 test('PostgreSQL killed in the middle of appending leaves a chain that verifies, with all that was answered', async () => {
   const teamId = await makeTeam('Killed')
@@ -146,7 +149,10 @@ test('PostgreSQL killed in the middle of appending leaves a chain that verifies,
   expect((await readCreated(teamId)).sort()).toEqual(keys.sort())
 }, 600_000)
 
-test('an older state of the database that was put back verifies by itself, and is found out by a noted entry alone', async () => {
+test('an older state of the database that was put back verifies by itself, and is found out by a noted entry alone', {
+  tags: 'long',
+  timeout: 300_000,
+}, async () => {
   const teamId = await makeTeam('Restored')
   for (let i = 0; i < 3; i++) await createVariable(teamId, `A_${i}`, 0)
   const old = await verify(host.url, teamId)
@@ -199,4 +205,4 @@ test('an older state of the database that was put back verifies by itself, and i
     api.kill('SIGKILL')
     await api.ended
   }
-}, 300_000)
+})

@@ -89,7 +89,10 @@ afterAll(async () => {
   await target?.stop()
 }, 120_000)
 
-test("a node reaches neither the service's Temporal nor its database nor its API", async () => {
+test("a node reaches neither the service's Temporal nor its database nor its API", {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const [host, port] = inject('temporalAddress').split(':')
   const temporal = [port!, ...inject('temporalPorts')].flatMap((each) =>
     [host!, '127.0.0.1', '[::1]', '0.0.0.0'].map((at) => `http://${at}:${each}/api/v1/namespaces`),
@@ -111,7 +114,7 @@ test("a node reaches neither the service's Temporal nor its database nor its API
     }
   }
   expect(await call({ url: `${target.url}/ok` })).toBeNull()
-}, 120_000)
+})
 
 test('a node that comes in by an address that the worker does not know reaches only hooks', async () => {
   const forward = createServer((socket) => {
@@ -137,7 +140,10 @@ test('a node that comes in by an address that the worker does not know reaches o
   }
 }, 120_000)
 
-test('the first request through a proxy closes sign-up and loopback in all processes', async () => {
+test('the first request through a proxy closes sign-up and loopback in all processes', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   expect((await signUp()).status).toBe(201)
   expect((await fetch(`${url}/metrics`)).status).toBe(200)
   for (const process of [api, worker]) {
@@ -184,9 +190,12 @@ test('the first request through a proxy closes sign-up and loopback in all proce
   worker = await startWorker()
   await worker.until(() => worker.output().includes('closed until the next start'))
   expect(await call({ url: `${target.url}/ok` })).toContain('loopback is closed')
-}, 120_000)
+})
 
-test('after the next start all is as before, until a worker hears of an API that is set up for others', async () => {
+test('after the next start all is as before, until a worker hears of an API that is set up for others', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   for (const process of [api, worker]) process.kill('SIGTERM')
   await Promise.all([api.ended, worker.ended])
   worker = await startWorker()
@@ -199,4 +208,4 @@ test('after the next start all is as before, until a worker hears of an API that
   expect(refused.status).toBe(403)
   expect(((await refused.json()) as { message: string }).message).toBe('Sign-up is closed on this service')
   expect(await call({ url: `${target.url}/ok` })).toContain('loopback is closed since the API is set up')
-}, 120_000)
+})

@@ -168,7 +168,9 @@ test('a forwarder that is disabled sends nothing, and a missing entry stops it',
   expect(receiver.batches).toEqual([])
 })
 
-test('no entry is missing and the order is kept if the senders are killed in the middle', async () => {
+test('no entry is missing and the order is kept if the senders are killed in the middle', {
+  tags: 'long',
+}, async () => {
   const teamId = await team(1)
   const path = fileURLToPath(new URL('../../support/siem/sender.ts', import.meta.url))
   const key = store.keys.byId.get('k1')!.toString('hex')

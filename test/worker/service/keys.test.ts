@@ -63,7 +63,10 @@ const open = async (
   keys: Keys = store.keys,
 ) => (await openTeamCredential({ ...store, keys }, teamId, id)).data
 
-test('a key with other bytes under a known id is refused at the start of every kind of process, before anything is sealed', async () => {
+test('a key with other bytes under a known id is refused at the start of every kind of process, before anything is sealed', {
+  tags: 'long',
+  timeout: 180_000,
+}, async () => {
   const host = await install()
   await host.startsWith(own(host))
   const wrong = write('k1', randomBytes(32))
@@ -91,9 +94,12 @@ test('a key with other bytes under a known id is refused at the start of every k
   await host.startsWith(`${write('k2', randomBytes(32))},${own(host)}`)
   const shown = await host.end(['worker/cli.ts', 'keys', 'show'], wrong)
   expect([shown.code, shown.output]).toEqual([1, expect.stringContaining('k1 has other bytes here')])
-}, 180_000)
+})
 
-test('a key that credentials need and that is missing is refused at the start, and so is a wrong one that has no proof yet', async () => {
+test('a key that credentials need and that is missing is refused at the start, and so is a wrong one that has no proof yet', {
+  tags: 'long',
+  timeout: 180_000,
+}, async () => {
   const host = await install()
   await host.create('one')
   await host.create('two')
@@ -115,9 +121,12 @@ test('a key that credentials need and that is missing is refused at the start, a
   await sql`delete from credentials`.execute(host.store.db)
   const later = await host.end(['worker/api.ts'], write('k1', randomBytes(32)))
   expect([later.code, later.output]).toEqual([2, expect.stringContaining('has other bytes')])
-}, 180_000)
+})
 
-test('keys rotate goes on where it was killed, while credentials are read, made and changed', async () => {
+test('keys rotate goes on where it was killed, while credentials are read, made and changed', {
+  tags: 'long',
+  timeout: 180_000,
+}, async () => {
   const host = await install()
   const { store, teamId } = host
   const k2 = randomBytes(32)
@@ -188,7 +197,7 @@ test('keys rotate goes on where it was killed, while credentials are read, made 
   await host.startsWith(write('k2', k2))
   const verified = await host.end(['worker/cli.ts', 'audit', 'verify', teamId], both)
   expect([verified.code, verified.output]).toEqual([0, expect.stringContaining('intact')])
-}, 180_000)
+})
 
 test('what cannot be opened is left as it is, and is named', async () => {
   const host = await install()

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
 import { createChatting } from '../../support/chats/chatting.ts'
 import { readReply, sumUp } from '../../support/chats/replies.ts'
@@ -14,7 +14,7 @@ import { startTarget } from '../../support/servers/target.ts'
 
 // What a call to a model costs that must not be paid twice, when the process that makes it is stopped or killed.
 
-addModelCalls()
+afterAll(addModelCalls())
 const target = await keep(startTarget())
 const host = await keep(startRunning())
 // It goes on with runs, and makes no calls to models.

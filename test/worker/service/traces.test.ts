@@ -294,7 +294,9 @@ describe('the caller decides', () => {
   })
 })
 
-test('the logs of a request name its trace and span; without spans of their own, the trace of the caller', async () => {
+test('the logs of a request name its trace and span; without spans of their own, the trace of the caller', {
+  tags: 'long',
+}, async () => {
   const caller = randomTrace()
   const read = async (traced: typeof tracing | undefined, headers: Record<string, string>) => {
     const lines: Record<string, unknown>[] = []

@@ -46,14 +46,3 @@ export function editFields(values: Record<string, string>, includeOtherFields = 
   }))
   return ['set@3.4', { assignments: { assignments }, includeOtherFields }]
 }
-
-/** One condition, as the If node of version 2 and the Filter node of version 2 have it. */
-export function createCondition(leftValue: string, operation: string, rightValue: unknown, type = 'number') {
-  return {
-    conditions: {
-      options: { typeValidation: 'strict', caseSensitive: true },
-      conditions: [{ leftValue: `={{ ${leftValue} }}`, rightValue, operator: { type, operation } }],
-      combinator: 'and',
-    },
-  }
-}

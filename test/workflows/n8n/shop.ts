@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Call = { method: string; url: string; headers: Record<string, unknown>; body: unknown }
+type Call = { method: string; url: string; headers: Record<string, unknown>; body: unknown }
 
 const USERS: Record<string, object> = {
   1: { id: 1, city: 'Paris', points: 10 },

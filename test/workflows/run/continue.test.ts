@@ -34,7 +34,9 @@ describe.concurrent.each(Object.keys(examples('')))('"%s", continued as new ever
   })
 })
 
-test('an execution over several Temporal runs keeps its first start and all of its records', async () => {
+test('an execution over several Temporal runs keeps its first start and all of its records', {
+  tags: 'long',
+}, async () => {
   const nodes = Array.from({ length: 6 }, (_, at) => ({
     id: `call${at}`,
     type: 'HTTP_REQUEST',

@@ -75,7 +75,7 @@ describe("Temporal's limits hold for", () => {
     expect(outputData!.items).toHaveLength(64)
   })
 
-  test("the results that a REPEAT's iteration hands to the next", async () => {
+  test("the results that a REPEAT's iteration hands to the next", { tags: 'long' }, async () => {
     const calls = Array.from({ length: 25 }, (_, at) => ({
       id: `call${at}`,
       parentId: 'each',
@@ -132,7 +132,7 @@ test('a loop ends as soon as its results together are too big', async () => {
 })
 
 describe('an execution shows', () => {
-  test('150 records with the same big input in a response of bounded size', async () => {
+  test('150 records with the same big input in a response of bounded size', { tags: 'long' }, async () => {
     const graph = {
       nodes: [
         start,
@@ -228,7 +228,7 @@ test('50,000 collected failures are projected in less than 4 s', () => {
   expect((user + system) / 1_000).toBeLessThan(4_000)
 })
 
-test('the closed histories of an open execution are read only once', async () => {
+test('the closed histories of an open execution are read only once', { tags: 'long' }, async () => {
   const id = await forced.execute(
     await forced.create({
       nodes: [

@@ -56,7 +56,9 @@ const cancel = async (id: string) =>
   (await running.request(`/api/executions/${id}/cancel`, { method: 'POST', as: running.admin })).status
 
 describe.each(Object.keys(examples('')))('the example "%s"', (name) => {
-  test('never goes back to an earlier state, while two engines project and rebuild it', async () => {
+  test('never goes back to an earlier state, while two engines project and rebuild it', {
+    tags: 'long',
+  }, async () => {
     const example = examples(target.url)[name]!
     const id = await startExample(running, example)
     const watched = watch(id, 300)
@@ -85,6 +87,7 @@ describe.each(Object.keys(examples('')))('the example "%s"', (name) => {
 })
 
 test('an execution whose cancel gets a 200 ends CANCELLED and stays so, however close to its end', {
+  tags: 'long',
   timeout: 180_000,
 }, async () => {
   const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }

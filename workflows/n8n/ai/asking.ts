@@ -85,7 +85,7 @@ export function readModelName({ model, modelName, modelId }: Fields): string {
 }
 
 /** The id of our credential for that of an n8n node; undefined if nobody has said which one that is. */
-export function seekCredential({ raw, name }: SourceNode, { findCredential: find }: MapperTools) {
+function seekCredential({ raw, name }: SourceNode, { findCredential: find }: MapperTools) {
   const [theirs] = Object.values(objectOf(raw.credentials)).filter(isObject)
   const keys = [theirs?.id, theirs?.name, name].filter((key): key is string => typeof key === 'string')
   return { keys, found: keys.map(find).find((id) => id !== undefined) }

@@ -6,7 +6,7 @@ import type { ProblemReporter } from '../report.ts'
 import type { Fields } from './asking.ts'
 
 /** An argument with which the model calls a tool. */
-export type ToolArgument = {
+type ToolArgument = {
   name: string
   description?: string | undefined
   schema: Fields

@@ -1,41 +1,22 @@
-import {
-  applyNodeChanges,
-  Background,
-  BackgroundVariant,
-  type Connection,
-  Controls,
-  type FinalConnectionState,
-  MiniMap,
-  type NodeChange,
-  ReactFlow,
-  useReactFlow,
-} from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import './canvas.css'
-import '../../workflows/notes.css'
-import {
-  type DragEvent,
-  type ReactNode,
-  useCallback,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from 'react'
+import '../../graph/notes.css'
+import '@xyflow/react/dist/base.css'
+import { Background, BackgroundVariant, Controls, MiniMap, ReactFlow, useReactFlow } from '@xyflow/react'
+import { type DragEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { GraphEdge } from '../../nodeform/contract.ts'
-import type { Acts } from '../graph/acts.ts'
 import type { Target } from '../graph/edits.ts'
 import type { NodeTypes } from '../graph/kinds.ts'
-import { fitLoops, refuseEdge } from '../graph/model.ts'
 import { type EditorStore, useEditor } from '../graph/store.ts'
-import { drawEdges, drawNodes, type FlowNode, nameEdge, readHandle, type WireEdge } from './flow.ts'
+import { FIT } from './fit.ts'
+import { drawEdges, type FlowNode, nameEdge, type WireEdge } from './flow.ts'
+import { type CanvasOf, useMoving } from './moving.ts'
 import { ActionsContext, type CanvasActions, LoopBox, NoteCard, StepCard } from './nodes.tsx'
 import { Wire } from './wire.tsx'
+import { useWiring } from './wiring.ts'
 
 const NODE_TYPES = { step: StepCard, loop: LoopBox, note: NoteCard }
 const EDGE_TYPES = { wire: Wire }
-const FIT = { padding: 0.16, maxZoom: 1 }
 const NO_ATTRIBUTION = { hideAttribution: true }
 const LABELS = {
   'node.a11yDescription.default':
@@ -45,11 +26,7 @@ const LABELS = {
 /** What the palette gives to what is dragged from it. */
 export const DRAGGED = 'application/x-perdure-node'
 
-type CanvasProps = {
-  store: EditorStore
-  types: NodeTypes
-  acts: Acts
-  readOnly: boolean
+type CanvasProps = CanvasOf & {
   /** Asks which node to add there. */
   onPick: (target: Target) => void
   onOpen: (id: string) => void
@@ -57,129 +34,13 @@ type CanvasProps = {
 }
 
 /** The graph, to be drawn on. It alone is drawn again while something is dragged. */
-export function Canvas({ store, types, acts, readOnly, onPick, onOpen, children }: CanvasProps) {
-  const draft = useEditor(store, (state) => state.draft)
-  const faults = useEditor(store, (state) => state.faults)
-  const selected = useEditor(store, (state) => state.selected)
-  const open = useEditor(store, (state) => state.open)
-  const [nodes, setNodes] = useState<FlowNode[]>(() => drawNodes(store.get(), types, []))
-  const edges = useRef<WireEdge[]>([])
-  const live = useRef(nodes)
-  live.current = nodes
-  const dragging = useRef(false)
+export function Canvas({ onPick, onOpen, children, ...of }: CanvasProps) {
+  const { store, types, acts, readOnly } = of
   const flow = useReactFlow<FlowNode, WireEdge>()
-  const locked = useRef(readOnly)
-  locked.current = readOnly
-  useLayoutEffect(() => {
-    setNodes((before) => drawNodes({ draft, faults, selected, open }, types, before))
-  }, [draft, faults, selected, open, types])
-  edges.current = useMemo(() => drawEdges({ draft, faults }, types, edges.current), [draft, faults, types])
-
-  const actions = useMemo<CanvasActions>(
-    () => ({
-      addAfter: (end) => onPick({ after: end }),
-      addInto: (edge) => onPick({ edge: findEdge(store, edge) }),
-      addInside: (loop) => onPick({ inside: loop }),
-      removeEdge: (edge) => acts.disconnect(findEdge(store, edge)),
-      changeNote: (note, key) => {
-        const { draft: now } = store.get()
-        const notes = now.notes.map((one) => (one.id === note.id ? note : one))
-        store.edit({ ...now, notes }, key ? { key } : {})
-      },
-      mayEdit: () => !locked.current,
-    }),
-    [store, acts, onPick],
-  )
-
-  const change = useCallback(
-    (changes: NodeChange<FlowNode>[]) => {
-      const picked = changes.filter((one) => one.type === 'select')
-      if (picked.length > 0) {
-        const next = new Set(store.get().selected)
-        for (const { id, selected: on } of picked) on ? next.add(id) : next.delete(id)
-        store.set({ selected: next })
-      }
-      const rest = changes.filter(({ type }) => type === 'position' || type === 'dimensions')
-      if (rest.length > 0) setNodes((before) => applyNodeChanges(rest, before))
-      if (dragging.current || locked.current) return
-      const moved = rest.flatMap((one) =>
-        one.type === 'position' && one.position && one.dragging === false
-          ? [[one.id, one.position] as const]
-          : [],
-      )
-      if (moved.length > 0) acts.drop(new Map(moved), 'arrows')
-    },
-    [store, acts],
-  )
-
-  const stop = useCallback(
-    (_: unknown, __: FlowNode | FlowNode[], all?: FlowNode[]) => {
-      dragging.current = false
-      markLoop(undefined)
-      const moved = Array.isArray(__) ? __ : (all ?? [__])
-      const { draft: now } = store.get()
-      const before = new Map([...now.nodes, ...now.notes].map((one) => [one.id, one.position]))
-      const really = moved.filter(
-        ({ id, position: { x, y } }) => before.get(id)?.x !== x || before.get(id)?.y !== y,
-      )
-      if (really.length > 0) acts.drop(new Map(really.map(({ id, position }) => [id, position])))
-    },
-    [store, acts],
-  )
-
-  const start = useCallback(() => {
-    dragging.current = true
-  }, [])
-
-  const over = useCallback(
-    (_: unknown, __: FlowNode | FlowNode[], all?: FlowNode[]) => {
-      const moved = Array.isArray(__) ? __ : (all ?? [__])
-      const loops = live.current.some(({ type }) => type === 'loop')
-      if (!loops) return
-      const at = new Map(moved.map(({ id, position }) => [id, position]))
-      const { nodes: fitted, sizes } = fitLoops(store.get().draft.nodes, types)
-      const placed = fitted.map((node) => ({ ...node, position: at.get(node.id) ?? node.position }))
-      const first = placed.find(({ id }) => at.has(id))
-      markLoop(first && acts.loopUnder(placed, first.id, sizes))
-    },
-    [store, acts, types],
-  )
-
-  const connect = useCallback(
-    ({ source, target, sourceHandle }: Connection) => {
-      acts.connect({ id: source, handle: readHandle(sourceHandle) }, target)
-    },
-    [acts],
-  )
-
-  const connectEnd = useCallback(
-    (event: MouseEvent | TouchEvent, state: FinalConnectionState) => {
-      const { fromNode, fromHandle, toNode, toHandle } = state
-      if (!fromNode || fromHandle?.type !== 'source' || toHandle) return
-      const end = { id: fromNode.id, handle: readHandle(fromHandle.id) }
-      // Anywhere on a node is as good as its handle.
-      const under = (event.target as Element | null)?.closest<HTMLElement>('.react-flow__node')?.dataset.id
-      const wanted = toNode?.id ?? under
-      const parent = acts.nodeOf(end.id)?.parentId
-      if (wanted && wanted !== end.id && wanted !== parent) {
-        acts.connect(end, wanted)
-        return
-      }
-      if (wanted === end.id) return
-      const { clientX: x, clientY: y } = 'changedTouches' in event ? event.changedTouches[0]! : event
-      const at = flow.screenToFlowPosition({ x, y })
-      onPick({ at: { x: at.x, y: at.y - 30 }, after: end })
-    },
-    [acts, flow, onPick],
-  )
-
-  const isValid = useCallback(
-    ({ source, target, sourceHandle }: Connection | WireEdge) =>
-      refuseEdge(store.get().draft, { id: source, handle: readHandle(sourceHandle) }, target, types) ===
-      undefined,
-    [store, types],
-  )
-
+  const moving = useMoving(of)
+  const wiring = useWiring(of, onPick)
+  const edges = useEdges(store, types)
+  const actions = useActions(of, onPick)
   const drop = (event: DragEvent) => {
     const type = event.dataTransfer.getData(DRAGGED)
     if (!type || readOnly) return
@@ -191,19 +52,19 @@ export function Canvas({ store, types, acts, readOnly, onPick, onOpen, children 
   return (
     <ActionsContext value={actions}>
       <ReactFlow<FlowNode, WireEdge>
-        nodes={nodes}
-        edges={edges.current}
+        nodes={moving.nodes}
+        edges={edges}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
-        onNodesChange={change}
-        onNodeDragStart={start}
-        onNodeDrag={over}
-        onNodeDragStop={stop}
-        onSelectionDragStart={start}
-        onSelectionDragStop={stop}
-        onConnect={connect}
-        onConnectEnd={connectEnd}
-        isValidConnection={isValid}
+        onNodesChange={moving.change}
+        onNodeDragStart={moving.start}
+        onNodeDrag={moving.over}
+        onNodeDragStop={moving.stop}
+        onSelectionDragStart={moving.start}
+        onSelectionDragStop={moving.stop}
+        onConnect={wiring.connect}
+        onConnectEnd={wiring.connectEnd}
+        isValidConnection={wiring.isValid}
         onNodeClick={(_, { id, type }) => readOnly && type !== 'note' && onOpen(id)}
         onNodeDoubleClick={(_, { id, type }) => type !== 'note' && onOpen(id)}
         onDragOver={(event) => event.preventDefault()}
@@ -245,6 +106,35 @@ export function Canvas({ store, types, acts, readOnly, onPick, onOpen, children 
   )
 }
 
+function useEdges(store: EditorStore, types: NodeTypes): WireEdge[] {
+  const draft = useEditor(store, (state) => state.draft)
+  const faults = useEditor(store, (state) => state.faults)
+  const before = useRef<WireEdge[]>([])
+  before.current = useMemo(() => drawEdges({ draft, faults }, types, before.current), [draft, faults, types])
+  return before.current
+}
+
+/** What nodes, edges and notes can do. It stays the same while `readOnly` changes. */
+function useActions({ store, acts, readOnly }: CanvasOf, onPick: (target: Target) => void): CanvasActions {
+  const locked = useRef(readOnly)
+  locked.current = readOnly
+  return useMemo<CanvasActions>(
+    () => ({
+      addAfter: (end) => onPick({ after: end }),
+      addInto: (edge) => onPick({ edge: findEdge(store, edge) }),
+      addInside: (loop) => onPick({ inside: loop }),
+      removeEdge: (edge) => acts.disconnect(findEdge(store, edge)),
+      changeNote: (note, key) => {
+        const { draft: now } = store.get()
+        const notes = now.notes.map((one) => (one.id === note.id ? note : one))
+        store.edit({ ...now, notes }, key ? { key } : {})
+      },
+      mayEdit: () => !locked.current,
+    }),
+    [store, acts, onPick],
+  )
+}
+
 /** What the canvas names by its ends is an edge of the graph, which may have more fields. */
 function findEdge(store: EditorStore, wanted: GraphEdge) {
   return store.get().draft.edges.find((edge) => nameEdge(edge) === nameEdge(wanted)) ?? wanted
@@ -254,16 +144,8 @@ function nameMini({ type }: FlowNode): string {
   return `mini-${type}`
 }
 
-/** Shows into which loop something would be dropped; not by React, since it comes with every frame. */
-function markLoop(id: string | undefined): void {
-  for (const marked of document.querySelectorAll<HTMLElement>('.react-flow__node-loop')) {
-    const on = marked.dataset.id === id
-    if (marked.hasAttribute('data-drop') !== on) marked.toggleAttribute('data-drop', on)
-  }
-}
-
 /** Moves the view to a node, and the keyboard with it. */
-export function focusNode(id: string): void {
+function focusNode(id: string): void {
   document
     .querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
     ?.focus({ preventScroll: true })

@@ -1,5 +1,5 @@
 import type { Edge, Node } from '@xyflow/react'
-import type { Note } from '../../workflows/notes.ts'
+import type { Note } from '../../graph/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, nameNode } from '../graph/kinds.ts'
 import { type EditorNode, fitLoops, sortForCanvas } from '../graph/model.ts'
 import type { EditorState, Fault } from '../graph/store.ts'
@@ -8,14 +8,14 @@ type Tone = 'bad' | 'warn' | undefined
 type Shown = { tone: Tone; said: string; open: boolean }
 export type HandleShown = { name: string | null; id: string; free: boolean }
 
-export type StepData = Shown & { node: EditorNode; trigger: boolean; handles: HandleShown[]; empty: boolean }
+type StepData = Shown & { node: EditorNode; trigger: boolean; handles: HandleShown[]; empty: boolean }
 export type StepNode = Node<StepData, 'step' | 'loop'>
 export type NoteNode = Node<{ note: Note }, 'note'>
 export type FlowNode = StepNode | NoteNode
 export type WireEdge = Edge<{ label: string | null; wrong: boolean }, 'wire'>
 
 /** xyflow wants a name for every handle, and no name of a user may be the main one's. */
-export function idOfHandle(name: string | null): string {
+function idOfHandle(name: string | null): string {
   return name === null ? 'main' : `: ${name}`
 }
 

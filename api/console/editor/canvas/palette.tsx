@@ -1,5 +1,5 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { Button } from '../../kit/button.tsx'
+import { Button } from '../../kit/controls/button.tsx'
 import { GROUPS, type Group, kindOf, type NodeType, type NodeTypes } from '../graph/kinds.ts'
 import { DRAGGED } from './canvas.tsx'
 import { Sign } from './signs.tsx'

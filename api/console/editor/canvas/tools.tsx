@@ -1,9 +1,9 @@
 import { Panel } from '@xyflow/react'
-import { Button } from '../../kit/button.tsx'
-import { Select } from '../../kit/input.tsx'
-import { Menu } from '../../kit/menu.tsx'
+import { NOTE_COLOURS, type NoteColour } from '../../graph/notes.ts'
+import { Button } from '../../kit/controls/button.tsx'
+import { Select } from '../../kit/controls/input.tsx'
+import { Menu } from '../../kit/overlays/menu.tsx'
 import { nameConstant } from '../../kit/status.tsx'
-import { NOTE_COLOURS, type NoteColour } from '../../workflows/notes.ts'
 import type { Acts } from '../graph/acts.ts'
 import { type EditorStore, useEditor } from '../graph/store.ts'
 

@@ -1,6 +1,6 @@
 import { BaseEdge, EdgeLabelRenderer, type EdgeProps, getBezierPath } from '@xyflow/react'
 import { memo, useRef, useState } from 'react'
-import { Icon } from '../../kit/icon.tsx'
+import { Icon } from '../../kit/controls/icon.tsx'
 import { readHandle, type WireEdge } from './flow.ts'
 import { useActions } from './nodes.tsx'
 

@@ -1,5 +1,5 @@
+import type { Note } from '../../graph/notes.ts'
 import type { GraphEdge } from '../../nodeform/contract.ts'
-import type { Note } from '../../workflows/notes.ts'
 import type { NodeTypes } from './kinds.ts'
 import { type Draft, type EditorNode, findSpot, makeId, makeName, placeNoted, withChildren } from './model.ts'
 

@@ -1,6 +1,6 @@
+import type { Note } from '../../graph/notes.ts'
 import type { Point } from '../../graph/place.ts'
 import type { GraphEdge } from '../../nodeform/contract.ts'
-import type { Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, startConfig } from './kinds.ts'
 import { EMPTY_LOOP, LOOP_HEAD, LOOP_PAD } from './measures.ts'
 import {

@@ -1,5 +1,5 @@
-import { type ImportPlan, planImport } from '../../data/transfers.ts'
 import { notify, notifyError } from '../../kit/notices.tsx'
+import { type ImportPlan, planImport } from '../../workflows/transfer/data.ts'
 import type { Acts } from './acts.ts'
 import type { EditorStore, Fault } from './store.ts'
 

@@ -1,7 +1,7 @@
 import { groupNodes } from '../../graph/columns.ts'
+import { followNodes, type Note } from '../../graph/notes.ts'
 import { type Box, hugBody, type Point, placeNodes, type Size } from '../../graph/place.ts'
 import type { GraphEdge, GraphNode } from '../../nodeform/contract.ts'
-import { followNodes, type Note } from '../../workflows/notes.ts'
 import { handlesOf, isLoop, isTrigger, type NodeTypes } from './kinds.ts'
 import { CANVAS, EMPTY_LOOP, LOOP_PAD } from './measures.ts'
 

@@ -1,6 +1,6 @@
-import { createWorkflow, type EditedWorkflow, type SentWorkflow, saveWorkflow } from '../../data/editing.ts'
 import { problemsOf } from '../../data/refusal.ts'
-import type { Note } from '../../workflows/notes.ts'
+import type { Note } from '../../graph/notes.ts'
+import { type EditedWorkflow, type SentWorkflow, saveNewWorkflow, saveWorkflow } from '../data.ts'
 import { readFaults } from './faults.ts'
 import type { NodeTypes } from './kinds.ts'
 import { type Draft, type EditorNode, placeNoted } from './model.ts'
@@ -23,7 +23,7 @@ export function draftOf({ name, description, nodes, edges, settings }: Detail, t
   return { name, description: description ?? '', ...placed, edges, settings: rest }
 }
 
-export function toSent({ name, description, nodes, edges, notes, settings }: Draft): SentWorkflow {
+function toSent({ name, description, nodes, edges, notes, settings }: Draft): SentWorkflow {
   return {
     ...{ name, description: description || null },
     ...{ nodes, edges, settings: { ...settings, notes } },
@@ -67,7 +67,7 @@ export async function send(
   const { draft, tag } = store.get()
   try {
     if (id === undefined) {
-      const made = await createWorkflow(teamId, toSent(draft))
+      const made = await saveNewWorkflow(teamId, toSent(draft))
       const faults = readFaults(made.warnings ?? [], draft, true)
       store.set({ saved: draft, faults })
       return { id: made.id, warnings: faults.length }

@@ -1,6 +1,6 @@
-import type { NodeRecord, RecordState } from '../../data/records.ts'
 import type { Run } from '../live.ts'
-import { NodeDialog, PinDialog } from '../starting.tsx'
+import type { NodeRecord, RecordState } from '../records.ts'
+import { NodeDialog, PinDialog } from '../starting/starting.tsx'
 import { findLoop, type Tree } from '../tree.ts'
 
 type StartProps = {

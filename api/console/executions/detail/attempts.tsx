@@ -1,15 +1,9 @@
 import { useState } from 'react'
-import {
-  type NodeAttempt,
-  type NodeRequest,
-  type RecordState,
-  useAttempts,
-  useRequests,
-} from '../../data/records.ts'
-import { Button } from '../../kit/button.tsx'
+import { Button } from '../../kit/controls/button.tsx'
 import { Refused } from '../../kit/states.tsx'
 import { isOpen, nameConstant, Pill, StatusSign } from '../../kit/status.tsx'
 import { formatDuration, Time, Until } from '../../kit/time.tsx'
+import { type NodeAttempt, type NodeRequest, type RecordState, useAttempts, useRequests } from '../records.ts'
 import { OneRequest } from './request.tsx'
 
 type AttemptsProps = { executionId: string; record: RecordState; hidden: boolean; now: number }

@@ -1,6 +1,6 @@
-import type { NodeRequest } from '../../data/records.ts'
-import { JsonTree } from '../../kit/jsontree.tsx'
+import { JsonTree } from '../../kit/code/jsontree.tsx'
 import { formatDuration, Time } from '../../kit/time.tsx'
+import type { NodeRequest } from '../records.ts'
 
 /** One HTTP request of an attempt: what was sent, and what came back. */
 export function OneRequest({ request }: { request: NodeRequest }) {

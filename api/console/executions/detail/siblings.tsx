@@ -1,6 +1,6 @@
 import { useState } from 'react'
-import type { RecordState } from '../../data/records.ts'
-import { Button } from '../../kit/button.tsx'
+import { Button } from '../../kit/controls/button.tsx'
+import type { RecordState } from '../records.ts'
 
 type SiblingProps = {
   records: readonly RecordState[]

@@ -1,7 +1,7 @@
-import type { RecordState } from '../../data/records.ts'
 import { StatusSign } from '../../kit/status.tsx'
 import { formatDuration, formatMoney } from '../../kit/time.tsx'
 import type { Run } from '../live.ts'
+import type { RecordState } from '../records.ts'
 
 type TurnsProps = { steps: readonly RecordState[]; run: Run; onChoose: (record: RecordState) => void }
 

@@ -1,6 +1,6 @@
 import { useState } from 'react'
-import { Button } from '../../kit/button.tsx'
-import { JsonTree } from '../../kit/jsontree.tsx'
+import { JsonTree } from '../../kit/code/jsontree.tsx'
+import { Button } from '../../kit/controls/button.tsx'
 import { saveText } from './save.ts'
 
 const SHOWN = 100_000

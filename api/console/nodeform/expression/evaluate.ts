@@ -4,7 +4,7 @@ import type { GraphNode } from '../contract.ts'
 import { dataOf, type Evaluation, evaluate, type Place } from '../run.ts'
 
 /** Where in the text an error is. */
-export type Mark = { from: number; to: number }
+type Mark = { from: number; to: number }
 export type Reading = Evaluation & { note?: string; mark?: Mark | undefined }
 type Asked = {
   expression: string

@@ -1,6 +1,6 @@
 import { lazy, Suspense, useState } from 'react'
-import { useControl } from '../../kit/field.tsx'
-import { Icon } from '../../kit/icon.tsx'
+import { useControl } from '../../kit/controls/field.tsx'
+import { Icon } from '../../kit/controls/icon.tsx'
 import { useForm } from '../scope.ts'
 import '../nodeform.css'
 import type { ExpressionProps } from './editor.tsx'

@@ -257,22 +257,26 @@ describe('a token server that fails', () => {
     ['a body without an end', (res) => res.write('x'.repeat(300_000))],
   ]
 
-  test.each(faults)('with %s lets the node try again later, and breaks nothing', async (_, misbehave) => {
-    server.state.misbehave = misbehave
-    const id = await make(server.data, { expiresAt: inS(-1) })
-    const failure = await failureOf(find(id))
-    expect(failure).toMatchObject({ type: 'CredentialUnavailable', retryable: true })
-    expect(failure.message).not.toMatch(/refresh-1|access-1|client-secret|hello/)
-    expect(await readRow(id)).toMatchObject({ broken: null, testStatus: null, renewer: null })
-    // It is not asked again before its time; then all is well.
-    await store.db
-      .updateTable('credentials')
-      .set({ renewerUntil: inS(0) })
-      .where('id', '=', id)
-      .execute()
-    server.state.misbehave = undefined
-    expect(await find(id)).toBe('access-2')
-  })
+  test.each(faults)(
+    'with %s lets the node try again later, and breaks nothing',
+    { tags: 'long' },
+    async (_, misbehave) => {
+      server.state.misbehave = misbehave
+      const id = await make(server.data, { expiresAt: inS(-1) })
+      const failure = await failureOf(find(id))
+      expect(failure).toMatchObject({ type: 'CredentialUnavailable', retryable: true })
+      expect(failure.message).not.toMatch(/refresh-1|access-1|client-secret|hello/)
+      expect(await readRow(id)).toMatchObject({ broken: null, testStatus: null, renewer: null })
+      // It is not asked again before its time; then all is well.
+      await store.db
+        .updateTable('credentials')
+        .set({ renewerUntil: inS(0) })
+        .where('id', '=', id)
+        .execute()
+      server.state.misbehave = undefined
+      expect(await find(id)).toBe('access-2')
+    },
+  )
 
   test('does not matter while the token still lasts', async () => {
     server.state.misbehave = (res) => respond(res, 503, {})

@@ -1,7 +1,7 @@
 const WIDTH = 8
 
 /** The 8-grams of a text's words; a shorter text is one shingle as a whole. */
-export function listShingles(text: string): string[] {
+function listShingles(text: string): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   if (words.length <= WIDTH) return words.length > 0 ? [words.join(' ')] : []
   return Array.from({ length: words.length - WIDTH + 1 }, (_, place) =>

@@ -17,7 +17,7 @@ export type PiiRow = {
   recall: number
 }
 /** Times of `findPii` for all kinds, in ms. */
-export type PiiTime = { text: string; characters: number; p50: number; p95: number }
+type PiiTime = { text: string; characters: number; p50: number; p95: number }
 export type PiiReport = {
   rows: PiiRow[]
   keyFalseAlarms: number

@@ -52,7 +52,9 @@ async function sharedTeam() {
   return { teamId, ada }
 }
 
-test('the operator erases what is personal about a person, and nothing else; the chain says so and stays intact', async () => {
+test('the operator erases what is personal about a person, and nothing else; the chain says so and stays intact', {
+  tags: 'long',
+}, async () => {
   const { teamId, ada } = await sharedTeam()
   const before = await entries(teamId)
   const of = before.filter(({ userId }) => userId === ada.id).map(({ seq }) => seq)

@@ -59,7 +59,10 @@ async function hostileTeam(): Promise<string> {
   return teamId
 }
 
-test('threads find an intact chain intact, whatever its texts are', async () => {
+test('threads find an intact chain intact, whatever its texts are', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await hostileTeam()
   expect(await both(teamId)).toEqual([])
   const { last } = await verifyAudit(store, teamId)
@@ -67,9 +70,12 @@ test('threads find an intact chain intact, whatever its texts are', async () => 
   expect(await both(teamId, { ...last!, hash: '0'.repeat(64) })).toEqual(['checkpoint_mismatch 6'])
   expect(await both(teamId, { seq: 99, hash: last!.hash })).toEqual(['checkpoint_mismatch 99'])
   expect(await both(await team(1))).toEqual([])
-}, 120_000)
+})
 
-test('a change of any column of any row of any version is found, as without threads', async () => {
+test('a change of any column of any row of any version is found, as without threads', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await hostileTeam()
   const { rows: columns } = await sql<{ name: string; type: string }>`
     select column_name as name, data_type as type from information_schema.columns
@@ -115,9 +121,12 @@ test('a change of any column of any row of any version is found, as without thre
     }
   }
   expect(await isClean(teamId, 6)).toBe(true)
-}, 120_000)
+})
 
-test('what is missing, too much, moved or rewritten is found, as without threads', async () => {
+test('what is missing, too much, moved or rewritten is found, as without threads', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const attacks: ((id: string) => Promise<unknown>)[] = [
     (id) => tamper(`delete from audit_entries where team_id = '${id}' and seq = 1`),
     (id) => tamper(`delete from audit_entries where team_id = '${id}' and seq = 3`),
@@ -137,9 +146,12 @@ test('what is missing, too much, moved or rewritten is found, as without threads
     await attack(teamId)
     expect([attack.toString(), (await both(teamId)).length]).not.toEqual([attack.toString(), 0])
   }
-}, 120_000)
+})
 
-test('chains that were purged, reopened, signed or closed are the same to both', async () => {
+test('chains that were purged, reopened, signed or closed are the same to both', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const purged = await oldTeam([500, 400, 10])
   await service.call('POST', `/api/audit/team/${purged}/purge`, service.admin)
   expect(await both(purged)).toEqual([])
@@ -153,9 +165,12 @@ test('chains that were purged, reopened, signed or closed are the same to both',
   await tamper(`update audit_checkpoints set hash = sha256(hash) where team_id = '${signed}'`)
   // One that nobody has signed does not count.
   expect(await both(signed)).toEqual(['checkpoint_invalid 4', 'checkpoint_missing null'])
-}, 120_000)
+})
 
-test('while entries are appended, what is verified is the chain of one moment', async () => {
+test('while entries are appended, what is verified is the chain of one moment', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await team(3)
   const appending = (async () => {
     for (let i = 0; i < 30; i++) await act(teamId)
@@ -163,7 +178,7 @@ test('while entries are appended, what is verified is the chain of one moment', 
   for (let i = 0; i < 3; i++) expect((await verify(store, teamId, undefined)).findings).toEqual([])
   await appending
   expect((await verify(store, teamId, undefined)).entries).toBe(33)
-}, 120_000)
+})
 
 test('a third verification of one team at once is refused, and one that is given up ends', async () => {
   const teamId = await team(3)

@@ -10,7 +10,7 @@ import type { CredentialType } from '../../../../db/credentials/types.ts'
 import { LOCAL } from '../loopback.ts'
 
 /** A call as the meter was told of it. `outcome` is undefined while it is under way. */
-export type MeteredCall = Parameters<UsageMeter['begin']>[0] & {
+type MeteredCall = Parameters<UsageMeter['begin']>[0] & {
   outcome?: Parameters<Awaited<ReturnType<UsageMeter['begin']>>['end']>[0]
 }
 

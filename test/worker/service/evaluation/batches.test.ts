@@ -391,7 +391,9 @@ test('the events end when the team is deleted', async () => {
   expect(await stream.all()).toEqual([])
 })
 
-test('batches that ended 180 days ago, and all but the last 200 of a workflow, are removed', async () => {
+test('batches that ended 180 days ago, and all but the last 200 of a workflow, are removed', {
+  tags: 'long',
+}, async () => {
   const team = await makeBatchTeam(service)
   const old = await team.start(makeCases(3))
   const open = await team.start(makeCases(3))

@@ -55,7 +55,7 @@ const COMMENTED = ['@types/node', 'playwright-core/types']
 const COMMENTS = 1_500
 
 /** Harmless technical sentences with words that attacks use: comments of packages. */
-export function readComments(random: () => number): Sample[] {
+function readComments(random: () => number): Sample[] {
   const files = COMMENTED.flatMap((name) => {
     const folder = new URL(`${name}/`, MODULES)
     return readdirSync(folder)
@@ -87,13 +87,13 @@ const readJson = (folder: string, file: string) =>
   JSON.parse(readFileSync(join(folder, 'guardrails', file), 'utf8'))
 
 /** Prompts that people used to free models of their rules. */
-export function readInTheWild(folder: string): Sample[] {
+function readInTheWild(folder: string): Sample[] {
   const texts = readJson(folder, 'inthewild.json') as string[]
   return texts.map((text) => ({ text, attack: true, source: 'inthewild' }))
 }
 
 /** Instructions that were hidden in mails and pages: attacks where they lie, not what a user may ask. */
-export function readBipia(folder: string): Sample[] {
+function readBipia(folder: string): Sample[] {
   const families = readJson(folder, 'bipia_text.json') as Record<string, string[]>
   return Object.entries(families).flatMap(([, texts]) =>
     texts.map((text) => ({ text, attack: true, source: 'bipia' })),
@@ -123,7 +123,7 @@ export function readHateful(folder: string, random: () => number): Sample[] {
 }
 
 /** Only for measuring: nothing is fitted to these prompts, which come from well-known test sets. */
-export function readPigValid(folder: string): Sample[] {
+function readPigValid(folder: string): Sample[] {
   const items = readJson(folder, 'pig_valid.json') as { prompt: string; label: 0 | 1; source: string }[]
   return items.map(({ prompt, label, source }) => ({
     text: prompt,

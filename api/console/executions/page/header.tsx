@@ -1,0 +1,98 @@
+import { useMemo } from 'react'
+import { Link } from 'wouter'
+import { Button } from '../../kit/controls/button.tsx'
+import { copyText } from '../../kit/controls/copy.tsx'
+import { PageHeader } from '../../kit/header.tsx'
+import { Menu } from '../../kit/overlays/menu.tsx'
+import { isOpen, Pill, StatusBadge } from '../../kit/status.tsx'
+import { useCommands } from '../../shell/commands.tsx'
+import { useRole } from '../../shell/role.tsx'
+import type { Run } from '../live.ts'
+import { InputDialog, RecoverDialog } from '../starting/starting.tsx'
+import { saveRun, useActs, useRemoval } from './acts.ts'
+import { RunFacts } from './facts.tsx'
+
+type HeaderProps = {
+  run: Run
+  /** Missing where the workflow cannot be read. */
+  teamId: string | undefined
+  newest: number | undefined
+  now: number
+}
+
+/** What an execution is, how it stands, and what can be done with it. */
+export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
+  const may = useRole(teamId)
+  const { acts, asked, close } = useActs(run, teamId)
+  const remove = useRemoval(run)
+  const open = isOpen(run.status)
+  useCommands(useMemo(() => acts.map(({ label, start }) => ({ id: label, label, run: start })), [acts]))
+  const plain = acts.filter(({ look }) => !look)
+  // While it goes on, what starts another one stands back.
+  const beside = open ? [] : plain.slice(0, 1)
+  const inMenu = open ? plain : plain.slice(1)
+  return (
+    <>
+      <PageHeader
+        title={run.workflowName}
+        crumbs={[['Executions', '/executions']]}
+        beside={
+          <>
+            <StatusBadge status={run.status} />
+            {open && run.cancelRequested && <Pill tone="warn">Is being cancelled</Pill>}
+          </>
+        }
+      >
+        {acts
+          .filter(({ look }) => look)
+          .map(({ label, look, start }) => (
+            <Button key={label} onClick={start} {...(look ? { look } : {})}>
+              {label}
+            </Button>
+          ))}
+        {beside.map(({ label, start }) => (
+          <Button key={label} icon="refresh" onClick={start}>
+            {label}
+          </Button>
+        ))}
+        <Menu
+          trigger={<Button icon="more" aria-label="More" />}
+          items={[
+            ...inMenu.map(({ label, start }) => ({ label, icon: 'play' as const, onClick: start })),
+            { label: 'Save as JSON', icon: 'download', onClick: () => saveRun(run) },
+            { label: "Copy the execution's id", icon: 'copy', onClick: () => void copyText(run.id) },
+            { label: 'Open the workflow', icon: 'workflows', href: `/workflows/${run.workflowId}` },
+            ...(!open && may('BUILDER')
+              ? [
+                  'line' as const,
+                  { label: 'Delete execution', icon: 'trash' as const, danger: true, onClick: remove },
+                ]
+              : []),
+          ]}
+        />
+      </PageHeader>
+      {/* What changes is said to screen readers without the rest. */}
+      <span className="hidden" role="status">
+        {run.status}
+      </span>
+      <RunFacts run={run} newest={newest} now={now} />
+      {run.errorMessage && (
+        <p className="refusal said" role="alert">
+          {run.errorMessage}
+        </p>
+      )}
+      {newest !== undefined && newest !== run.workflowVersion && (
+        <p className="hint">
+          This execution follows version {run.workflowVersion}, drawn below; the{' '}
+          <Link href={`/workflows/${run.workflowId}`}>workflow</Link> is at version {newest} now.
+        </p>
+      )}
+      {(asked === 'retry' || asked === 'rerun') && (
+        <RecoverDialog run={run} how={asked} newest={newest} onClose={close} />
+      )}
+      {asked === 'input' && teamId && (
+        <InputDialog run={run} teamId={teamId} newest={newest} onClose={close} />
+      )}
+    </>
+  )
+}

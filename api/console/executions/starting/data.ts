@@ -1,0 +1,40 @@
+import { api, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
+
+const { write } = resource('executions')
+
+/** Of a second try after a broken connection: the same key starts no second execution. */
+export function makeKey(): string {
+  // crypto.randomUUID is for secure origins; an installation in a private network may have none.
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+type Recovery = { how: 'retry' | 'rerun'; version: 'same' | 'current'; key: string }
+
+/** Takes up an execution that has ended: from what failed, or all of it. */
+export async function recoverExecution(id: string, { how, version, key }: Recovery) {
+  const asked = { param: { id }, json: { version }, header: { 'Idempotency-Key': key } }
+  const route = api.api.executions[':id'][how]
+  return write(read(route.$post(asked, { headers: asked.header })))
+}
+
+type Start = {
+  teamId: string
+  data: Record<string, unknown>
+  pinned?: Record<string, { output: unknown; handle?: string | null }>
+}
+
+export async function executeWorkflow(id: string, json: Start, key: string) {
+  const headers = { 'Idempotency-Key': key }
+  return write(read(api.api.workflows[':id'].execute.$post({ param: { id }, json, query: {} }, { headers })))
+}
+
+type Single = { input?: unknown; nodes?: Record<string, unknown>; item?: unknown; version?: number }
+
+/** Executes one node alone; what it does is real. */
+export async function runNode(workflowId: string, nodeId: string, json: Single, key: string) {
+  const headers = { 'Idempotency-Key': key }
+  const param = { id: workflowId, nodeId }
+  return write(read(api.api.workflows[':id'].nodes[':nodeId'].run.$post({ param, json }, { headers })))
+}

@@ -1,0 +1,225 @@
+import { type ReactNode, useState } from 'react'
+import { go } from '../../kit/address.ts'
+import { Code } from '../../kit/code/code.tsx'
+import { Field } from '../../kit/controls/field.tsx'
+import { Select } from '../../kit/controls/input.tsx'
+import { FormDialog } from '../../kit/overlays/dialog.tsx'
+import type { Run } from '../live.ts'
+import { executeWorkflow, makeKey, recoverExecution, runNode } from './data.ts'
+
+/** Reads what somebody typed; throws with what is wrong. */
+export function readJson(text: string): unknown {
+  if (text.trim() === '') return {}
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Error(`This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function writeJson(value: unknown): string {
+  return JSON.stringify(value ?? {}, null, 2)
+}
+
+type RecoverProps = {
+  run: Run
+  how: 'retry' | 'rerun'
+  /** The workflow's newest version. */
+  newest: number | undefined
+  onClose: () => void
+}
+
+/** Asks how to take up an execution that has ended, and goes to the new one. */
+export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
+  const [version, setVersion] = useState('same')
+  // A second try after a broken connection must not start a second execution.
+  const [keys] = useState(() => ({ same: makeKey(), current: makeKey() }))
+  const retries = how === 'retry'
+  const start = async () => {
+    const chosen = version === 'current' ? 'current' : 'same'
+    const { executionId } = await recoverExecution(run.id, { how, version: chosen, key: keys[chosen] })
+    go(`/executions/${executionId}`)
+  }
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title={retries ? 'Retry from the failed nodes?' : 'Execute again?'}
+      label={retries ? 'Retry' : 'Execute again'}
+      onSubmit={start}
+    >
+      <p>
+        {retries
+          ? 'A new execution with the same input takes over what succeeded, and goes on from what did not.'
+          : 'A new execution with the same input does everything again.'}
+      </p>
+      {newest !== undefined && newest !== run.workflowVersion && (
+        <Field label="Graph">
+          <Select
+            value={version}
+            onChange={setVersion}
+            choices={[
+              { value: 'same', label: `Version ${run.workflowVersion}, as this execution` },
+              { value: 'current', label: `Version ${newest}, the newest` },
+            ]}
+          />
+        </Field>
+      )}
+    </FormDialog>
+  )
+}
+
+type Asked = {
+  title: string
+  label: string
+  text: ReactNode
+  fields: { name: string; label: string; help?: string; value: unknown }[]
+  start: (values: Record<string, unknown>, key: string) => Promise<{ executionId: string }>
+}
+
+/** Asks for JSON values, starts an execution with them and goes to it. */
+function StartDialog({ title, label, text, fields, start, onClose }: Asked & { onClose: () => void }) {
+  const [texts, setTexts] = useState(() =>
+    Object.fromEntries(fields.map(({ name, value }) => [name, writeJson(value)])),
+  )
+  const [tried, setTried] = useState({ text: '', key: makeKey() })
+  const send = async () => {
+    const values = Object.fromEntries(Object.entries(texts).map(([name, one]) => [name, readJson(one)]))
+    const said = JSON.stringify(texts)
+    const now =
+      tried.text === said || tried.text === '' ? { ...tried, text: said } : { text: said, key: makeKey() }
+    setTried(now)
+    const { executionId } = await start(values, now.key)
+    go(`/executions/${executionId}`)
+  }
+  return (
+    <FormDialog open onClose={onClose} title={title} label={label} wide onSubmit={send}>
+      <p>{text}</p>
+      {fields.map(({ name, label, help }) => (
+        <Field key={name} label={label} help={help}>
+          <Code
+            value={texts[name] ?? ''}
+            onChange={(next) => setTexts({ ...texts, [name]: next })}
+            language="json"
+            lines={fields.length > 1 ? 8 : 14}
+          />
+        </Field>
+      ))}
+    </FormDialog>
+  )
+}
+
+type WorkflowProps = { run: Run; teamId: string; newest: number | undefined; onClose: () => void }
+
+/** Executes the workflow as it is now with this execution's input, which may be changed first. */
+export function InputDialog({ run, teamId, newest, onClose }: WorkflowProps) {
+  return (
+    <StartDialog
+      onClose={onClose}
+      title={`Execute ${run.workflowName} with this input`}
+      label="Execute"
+      text={`A new execution of version ${newest ?? run.workflowVersion}, the newest, begins at its trigger.`}
+      fields={[
+        {
+          name: 'data',
+          label: 'Data',
+          help: 'A JSON object: the output of the trigger.',
+          value: run.inputData,
+        },
+      ]}
+      start={({ data }, key) =>
+        executeWorkflow(run.workflowId, { teamId, data: data as Record<string, unknown> }, key)
+      }
+    />
+  )
+}
+
+type NodeProps = {
+  run: Run
+  nodeId: string
+  name: string
+  input: unknown
+  /** Of a node in a loop what `$item` was; missing for others. */
+  item?: unknown
+  output: unknown
+  handle: string | null
+  onClose: () => void
+}
+
+/** A value that is no object is shown as {value}. */
+function unwrap(shown: unknown): unknown {
+  const entries = Object.entries(Object(shown))
+  const [first] = entries
+  return entries.length === 1 && first?.[0] === 'value' && Object(first[1]) !== first[1] ? first[1] : shown
+}
+
+/** Executes one node alone, with the input that it had and the outputs of the nodes around it. */
+export function NodeDialog({ run, nodeId, name, input, item, onClose }: NodeProps) {
+  const outputs = Object.fromEntries(
+    run.nodeExecutions.flatMap((one) =>
+      one.iteration === null && one.step === null && one.nodeId !== nodeId && one.outputData !== null
+        ? [[one.nodeId, one.outputData]]
+        : [],
+    ),
+  )
+  return (
+    <StartDialog
+      onClose={onClose}
+      title={`Execute ${name} alone`}
+      label="Execute the node"
+      text="What the node does is real: a request that it makes is sent."
+      fields={[
+        { name: 'input', label: 'Input', help: '$input in its expressions.', value: unwrap(input) },
+        ...(item === undefined
+          ? []
+          : [{ name: 'item', label: 'Item', help: '$item in its expressions.', value: unwrap(item) }]),
+        {
+          name: 'nodes',
+          label: 'Outputs of other nodes',
+          help: '$nodes in its expressions.',
+          value: outputs,
+        },
+      ]}
+      start={({ input, nodes, item }, key) =>
+        runNode(
+          run.workflowId,
+          nodeId,
+          { input, item, nodes: nodes as Record<string, unknown>, version: run.workflowVersion },
+          key,
+        )
+      }
+    />
+  )
+}
+
+/** Executes the workflow with the output of one node given, so that the node itself is not executed. */
+export function PinDialog({
+  run,
+  teamId,
+  nodeId,
+  name,
+  output,
+  handle,
+  onClose,
+}: NodeProps & { teamId: string }) {
+  return (
+    <StartDialog
+      onClose={onClose}
+      title={`Execute with ${name} pinned`}
+      label="Execute"
+      text={`${name} is not executed but gives this output, in a new execution of the newest version with the same input.`}
+      fields={[{ name: 'output', label: `Output of ${name}`, value: output }]}
+      start={({ output }, key) =>
+        executeWorkflow(
+          run.workflowId,
+          {
+            teamId,
+            data: run.inputData,
+            pinned: { [nodeId]: handle === null ? { output } : { output, handle } },
+          },
+          key,
+        )
+      }
+    />
+  )
+}

@@ -1,0 +1,75 @@
+import { useMemo } from 'react'
+import type { Mark } from '../../graph/marks.ts'
+import { Pill, type Tone } from '../../kit/status.tsx'
+import type { ImportReport } from './data.ts'
+
+type Node = ImportReport['mapped'][number]
+
+const LOOKS: Record<Node['state'], { tone: Tone; word: string; sign: string }> = {
+  works: { tone: 'good', word: 'works', sign: '✓' },
+  noted: { tone: 'warn', word: 'has a note', sign: '!' },
+  stopped: { tone: 'bad', word: 'stops the execution', sign: '×' },
+}
+
+/** What the report says of each node, for the drawing. */
+export function useReportMarks(report: ImportReport | null | undefined): ReadonlyMap<string, Mark> {
+  return useMemo(() => {
+    if (!report) return new Map<string, Mark>()
+    const said = Map.groupBy(report.problems, ({ node }) => node)
+    return new Map(
+      report.mapped.map(({ id, node, state }): [string, Mark] => {
+        const { tone, word, sign } = LOOKS[state]
+        const problems = (said.get(node) ?? []).map(({ message }) => message)
+        const text = [word, ...problems.slice(0, 3)].join('. ')
+        return [id, { tone, text, ...(state === 'works' ? {} : { sign }) }]
+      }),
+    )
+  }, [report])
+}
+
+/** What an import brought and what is left to do: totals, and the problems by what there is to do. */
+export function Report({ report }: { report: ImportReport }) {
+  const { totals, groups, problems, mapped, stickyNotes } = report
+  const ids = new Map(mapped.map(({ node, id }) => [node, id]))
+  return (
+    <section className="report" aria-label="Report of the import">
+      <p className="row">
+        <strong>{totals.nodes} nodes</strong>
+        {(['works', 'noted', 'stopped'] as const).map((state) => (
+          <Pill key={state} tone={totals[state] > 0 ? LOOKS[state].tone : undefined}>
+            {totals[state]}{' '}
+            {totals[state] === 1 || state === 'works'
+              ? { works: 'as it was', noted: 'has a note', stopped: 'stops' }[state]
+              : { noted: 'have a note', stopped: 'stop' }[state]}
+          </Pill>
+        ))}
+        {stickyNotes > 0 && (
+          <span className="quiet">{stickyNotes === 1 ? 'A note' : `${stickyNotes} notes`} on the canvas</span>
+        )}
+      </p>
+      {groups.length === 0 && <p>Everything is as it was.</p>}
+      {groups.map(({ kind, action, count }) => (
+        <details key={kind} className="panel group" open={groups.length < 4 || kind === 'node'}>
+          <summary>
+            <strong>{action}</strong> <span className="quiet">{count}</span>
+          </summary>
+          <ul>
+            {problems
+              .filter((one) => one.kind === kind)
+              .map(({ node, path, message }, at) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a report never changes
+                <li key={at}>
+                  {node && (
+                    <strong title={ids.get(node)} className="said">
+                      {node}
+                    </strong>
+                  )}{' '}
+                  {path && <code>{path}</code>} <span className="said">{message}</span>
+                </li>
+              ))}
+          </ul>
+        </details>
+      ))}
+    </section>
+  )
+}

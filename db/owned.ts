@@ -1,0 +1,77 @@
+import { sql } from 'kysely'
+import type { Tx } from './connection.ts'
+import { Fault, missing } from './fault.ts'
+import { type Lock, lockFor } from './locks.ts'
+
+/**
+ * The lists that a team makes, by table. Those who add to one are counted one after the other: by a `lock`, or by the
+ * team's row. `unique` is the constraint of the name, which a team has once.
+ */
+const LISTS = {
+  audit_forwarders: { noun: 'forwarder', lock: 'forwarders' },
+  credentials: { noun: 'credential', unique: 'credentials_team_id_name_key' },
+  guardrail_exemplars: { noun: 'exemplar', unique: 'guardrail_exemplars_name' },
+  guardrail_rules: { noun: 'rule', unique: 'guardrail_rules_team_id_name_key' },
+  notification_channels: { noun: 'channel', lock: 'channels', unique: 'notification_channels_name' },
+  playbooks: { noun: 'playbook', lock: 'playbooks', unique: 'playbooks_name' },
+  scheduled_reports: { noun: 'report', lock: 'scheduledReports' },
+  variables: { noun: 'variable', unique: 'variables_team_id_key_key' },
+  widgets: { noun: 'widget', lock: 'widgets' },
+} as const satisfies Record<string, { noun: string; lock?: Lock; unique?: string }>
+type List = keyof typeof LISTS
+type NamedList = { [L in List]: (typeof LISTS)[L] extends { unique: string } ? L : never }[List]
+
+/** The row that a query finds; with `forUpdate()` in the query it is locked. Throws NOT_FOUND. */
+export async function findOwned<Row>(
+  query: { executeTakeFirst: () => Promise<Row | undefined> },
+  noun: string,
+): Promise<Row> {
+  const row = await query.executeTakeFirst()
+  if (row === undefined) throw missing(noun)
+  return row
+}
+
+/** Throws CONFLICT if the team has `max` rows of the list that `counted` is true for; others who add wait till the commit. */
+export async function demandRoom(
+  tx: Tx,
+  list: List,
+  teamId: string,
+  max: number,
+  counted = sql<boolean>`true`,
+): Promise<void> {
+  const { noun, ...own } = LISTS[list]
+  if ('lock' in own) await lockFor(tx, own.lock, teamId)
+  else await holdTeam(tx, teamId)
+  const { rows } = await sql<{ known: number }>`select count(*)::int as known from ${sql.table(list)}
+    where team_id = ${teamId} and ${counted}`.execute(tx)
+  if (rows[0]!.known < max) return
+  throw new Fault(
+    'CONFLICT',
+    'lock' in own
+      ? `A team can have ${max} ${noun}s: delete one of them`
+      : `The team has ${max} ${noun}s already; more are not allowed`,
+  )
+}
+
+/** Makes others who count what the team has wait, but not inserts that only refer to the team. */
+export async function holdTeam(tx: Tx, teamId: string): Promise<void> {
+  await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
+}
+
+/** Throws CONFLICT where `work` finds that the team has one of this name in the list. */
+export function guardName<T>(list: NamedList, name: string, work: () => Promise<T>): Promise<T> {
+  const { noun, unique } = LISTS[list]
+  const one = `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
+  return guardUnique({ [unique]: `The team already has ${one} named "${name}"` }, work)
+}
+
+/** Throws CONFLICT with the sentence of the constraint that `work` breaks. */
+export async function guardUnique<T>(sentences: Record<string, string>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { constraint } = error as { constraint?: string }
+    const sentence = constraint === undefined ? undefined : sentences[constraint]
+    throw sentence === undefined ? error : new Fault('CONFLICT', sentence)
+  }
+}
