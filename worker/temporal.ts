@@ -1,4 +1,9 @@
-import { Connection } from '@temporalio/client'
+import {
+  Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client'
 import { msToTs } from '@temporalio/common/lib/time.js'
 import { NativeConnection } from '@temporalio/worker'
 import type { Config } from './config.ts'
@@ -104,10 +109,47 @@ export function connectWorker(config: Config): Promise<NativeConnection> {
 /** A page of a history may be as large as Temporal lets a whole one become: 50 MB. gRPC would take 4 MB. */
 const MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 
+type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number]
+
+/** gRPC's code for a call that was given up; the client does not try such a call again. */
+const CANCELLED = 1
+
+/**
+ * Ends a call that the client tries again after its connection was closed. gRPC throws then; as the client tries
+ * again in a timer, that error would end this process.
+ */
+const endLateTry: Interceptor = (options, nextCall) => {
+  try {
+    return nextCall(options) as ReturnType<Interceptor>
+  } catch (error) {
+    return makeEndedCall(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function makeEndedCall(details: string): ReturnType<Interceptor> {
+  const nothing = () => {}
+  const call: Pick<ReturnType<Interceptor>, keyof ReturnType<Interceptor>> = {
+    start(metadata, listener) {
+      listener?.onReceiveMessage?.(null)
+      listener?.onReceiveStatus?.({ code: CANCELLED, details, metadata })
+    },
+    sendMessage: nothing,
+    sendMessageWithContext: nothing,
+    halfClose: nothing,
+    startRead: nothing,
+    cancelWithStatus: nothing,
+    getPeer: () => '',
+    getAuthContext: () => null,
+  }
+  return call as ReturnType<Interceptor>
+}
+
+export const CLIENT_OPTIONS = {
+  channelArgs: { 'grpc.max_receive_message_length': MAX_RECEIVED_BYTES },
+  interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endLateTry],
+} satisfies ConnectionOptions
+
 /** A connection that is opened by its first call, so that the API can start and serve without Temporal. */
 export function connectClient(config: Config): Connection {
-  return Connection.lazy({
-    ...describeConnection(config),
-    channelArgs: { 'grpc.max_receive_message_length': MAX_RECEIVED_BYTES },
-  })
+  return Connection.lazy({ ...describeConnection(config), ...CLIENT_OPTIONS })
 }

@@ -6,6 +6,7 @@ import { expect, inject } from 'vitest'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { carryOutErrand, type ErrandCarrier } from '../../activities/temporal/outbox.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
+import { CLIENT_OPTIONS } from '../../worker/temporal.ts'
 import { type Body, startService } from './service.ts'
 
 const nodes = [
@@ -19,7 +20,7 @@ const edges = [{ source: 'start', target: 'set' }]
  * reachable only within `withTemporal`; before and after, every execution stays PENDING.
  */
 export async function startWorkerless() {
-  const connection = await Connection.connect({ address: inject('temporalAddress') })
+  const connection = await Connection.connect({ ...CLIENT_OPTIONS, address: inject('temporalAddress') })
   let isReachable = false
   const service = await startService({
     carryOut: async (errand) => isReachable && carryOutErrand(carrier, errand),

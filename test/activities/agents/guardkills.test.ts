@@ -5,6 +5,7 @@ import { createDataConverter } from '../../../activities/temporal/codec.ts'
 import { openSealer } from '../../../activities/temporal/sealer.ts'
 import { openDatabase } from '../../../db/connection.ts'
 import { readKeys } from '../../../worker/keys.ts'
+import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import { findInHistory, findInStore } from '../../support/agents/stored.ts'
 import { type Installation, startInstallation } from '../../support/engine/installation.ts'
 import { startJudge, verdict } from '../../support/servers/models/judge.ts'
@@ -34,7 +35,7 @@ const keepCredential = async (url: string) => {
 async function search(id: string, texts: string[]): Promise<Record<string, string[]>> {
   const { databaseUrl, temporalAddress } = host.holder().addresses
   const { db, close } = openDatabase(databaseUrl, { max: 1, name: 'search' })
-  const connection = await Connection.connect({ address: temporalAddress })
+  const connection = await Connection.connect({ ...CLIENT_OPTIONS, address: temporalAddress })
   try {
     const store = { db, keys: readKeys({ keys: undefined, dataDir: host.dataDir }, false) }
     const log = pino({ level: 'silent' })

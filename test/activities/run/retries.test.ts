@@ -1,5 +1,6 @@
 import { Client, Connection } from '@temporalio/client'
 import { expect, onTestFinished, test } from 'vitest'
+import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { startInstallation } from '../../support/engine/installation.ts'
@@ -23,7 +24,10 @@ type Attempt = { status: string; startedAt: string; endedAt: string | null; coun
 
 /** Whether Temporal knows that an attempt of the execution has failed. */
 async function knowsFailure(id: string): Promise<boolean> {
-  const connection = await Connection.connect({ address: host.holder().addresses.temporalAddress })
+  const connection = await Connection.connect({
+    ...CLIENT_OPTIONS,
+    address: host.holder().addresses.temporalAddress,
+  })
   const run = await new Client({ connection }).workflow.getHandle(id).describe()
   await connection.close()
   return (run.raw.pendingActivities ?? []).some(({ lastFailure }) => lastFailure)

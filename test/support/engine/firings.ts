@@ -2,6 +2,7 @@ import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import { expect, vi } from 'vitest'
 import { nameSchedule } from '../../../activities/schedules/schedules.ts'
 import { nameFiring } from '../../../db/starts/schedules.ts'
+import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import type { ExecutionBody } from '../client.ts'
 import type { Target } from '../servers/target.ts'
 import { edges } from './graphs.ts'
@@ -41,7 +42,7 @@ export async function createFiringScenario(host: Installation, target: Target): 
 
   async function fire(count: number): Promise<void> {
     const { temporalAddress: address } = host.holder().addresses
-    connection ??= await Connection.connect({ address })
+    connection ??= await Connection.connect({ ...CLIENT_OPTIONS, address })
     const due = Array.from({ length: count }, () => `${year++}-01-01T00:00:00.000Z`)
     slots.push(...due)
     const spans = due.map((slot) => ({

@@ -9,6 +9,7 @@ import { createDataConverter } from '../../../activities/temporal/codec.ts'
 import { carryOutErrand } from '../../../activities/temporal/outbox.ts'
 import { openSealer } from '../../../activities/temporal/sealer.ts'
 import { findFree } from '../../../worker/local/ports.ts'
+import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import { createClient, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { launch } from '../../support/engine/process.ts'
@@ -57,7 +58,7 @@ async function startZeros() {
 
 /** The API, and a Temporal whose task queue a worker process may poll. */
 async function startForWorkers() {
-  const connection = await Connection.connect({ address: inject('temporalAddress') })
+  const connection = await Connection.connect({ ...CLIENT_OPTIONS, address: inject('temporalAddress') })
   const taskQueue = `test-${randomBytes(4).toString('hex')}`
   const service = await startService({ carryOut: (errand) => carryOutErrand(carrier, errand) })
   const { store, database } = service

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { afterEach, expect, inject, test } from 'vitest'
 import { findFree } from '../../../worker/local/ports.ts'
+import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import { cloneDatabase } from '../../support/database.ts'
 import { type Launched, launch } from '../../support/engine/process.ts'
 
@@ -94,7 +95,7 @@ test('an API says that no worker takes calls to models, as none of an older rele
   expect(await launch(['worker/cli.ts', 'migrate'], env).ended).toBe(0)
   const port = await findFree()
   const api = start(['worker/api.ts'], { ...env, PORT: String(port) })
-  const old = await Connection.connect({ address: env.TEMPORAL_ADDRESS! })
+  const old = await Connection.connect({ ...CLIENT_OPTIONS, address: env.TEMPORAL_ADDRESS! })
   ends.push(() => old.close())
   const poll = { namespace: 'default', taskQueue: { name: env.TASK_QUEUE! }, identity: 'of a release before' }
   const polled = old.withDeadline(Date.now() + 60_000, () => old.workflowService.pollWorkflowTaskQueue(poll))
