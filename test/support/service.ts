@@ -32,6 +32,17 @@ export type Body = any
 
 type ServiceOptions = Partial<ApiDeps> & Pick<Store, 'emailProof' | 'mailDomains'>
 
+let pools: ReturnType<typeof startPools> | undefined
+
+/** The pools that all services of this process use. They end with it: starting them takes longer than most tests. */
+const findPools = () => (pools ??= startPools())
+
+const startPools = () => ({
+  evaluator: createEvaluator({ processes: 2 }),
+  pool: createDetectorPool({ threads: 2 }),
+  semantic: createSemanticPool({ threads: 1 }),
+})
+
 /**
  * Starts the API on a database of its own, without an engine. `admin` is the cookie of the ADMIN of `teamId`.
  */
@@ -42,9 +53,7 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
   const store: Store & { db: Database } = { db, keys: makeKeys(), emailProof, mailDomains }
   const bus = openBus(database.url, { name: 'test' })
   const exposure = createExposure({ bus, isDecided: () => isExposureDecided({ db }), onChange: () => {} })
-  const evaluator = createEvaluator({ processes: 2 })
-  const pool = createDetectorPool({ threads: 2 })
-  const semantic = createSemanticPool({ threads: 1 })
+  const { evaluator, pool, semantic } = findPools()
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
   const replies = createReplies({ store, bus, log })
   const { outside, log: heard = log } = options
@@ -130,7 +139,6 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
 
   async function stop(): Promise<void> {
     await bus.stop()
-    await Promise.all([evaluator.close(), pool.close(), semantic.close()])
     for (const end of closing.reverse()) await end()
     await close()
     await database.drop()
