@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { CACHE } from '../support/cache.ts'
 import { startInstallation } from '../support/engine/installation.ts'
-import { CACHE } from '../support/setup.ts'
 
 // Holds the running service's OpenAPI document and metrics against other people's tools: two generators of clients,
 // a linter, and Prometheus's own check. Any warning fails. The tools are installed into the cache at the first use;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseCron } from '../../workflows/cron/cron.ts'
 import { listInstants } from '../../workflows/cron/instants.ts'
 import { listClockChanges } from '../../workflows/cron/zones.ts'
-import { CACHE } from '../support/setup.ts'
+import { CACHE } from '../support/cache.ts'
 
 // Compares when cron expressions are due with Python's cronsim, which has the rule of Debian's cron, too: 40 zones, around
 // every change of their clocks from 2026 to 2036; days such as L and 1#2 over those years in UTC. It needs Python 3.9.

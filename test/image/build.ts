@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { CACHE } from '../support/setup.ts'
+import { CACHE } from '../support/cache.ts'
 import { type Instruction, ROOT, readIgnored } from './compose.ts'
 import { type Place, runRooted } from './rooted.ts'
 

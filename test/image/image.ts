@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findTemporal } from '../../worker/local/binary.ts'
-import { CACHE } from '../support/setup.ts'
+import { CACHE } from '../support/cache.ts'
 import { buildImage } from './build.ts'
 import { readCompose, readDockerfile } from './compose.ts'
 

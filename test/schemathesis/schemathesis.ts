@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SESSION_COOKIE } from '../../api/people/session.ts'
+import { CACHE } from '../support/cache.ts'
 import { type Installation, SIGN_IN, startInstallation } from '../support/engine/installation.ts'
-import { CACHE } from '../support/setup.ts'
 
 // Tests the running service against its own OpenAPI document with schemathesis, with all checks and phases.
 // `npm run schemathesis` runs once with a fixed seed, `npm run schemathesis -- 600` for ten minutes with a

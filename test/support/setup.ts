@@ -1,7 +1,6 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -10,6 +9,7 @@ import { type Program, type SupervisedChild, superviseChild } from '../../worker
 import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeTemporal } from '../../worker/local/programs.ts'
 import { checkServer } from '../../worker/temporal.ts'
+import { CACHE } from './cache.ts'
 import { onServer } from './database.ts'
 import { describeSkipped } from './programs.ts'
 
@@ -37,9 +37,6 @@ const SOON = [
   'matching.wv.VersionDrainageStatusVisibilityGracePeriod',
   'matching.wv.VersionDrainageStatusRefreshInterval',
 ].flatMap((key) => ['--dynamic-config-value', `${key}="1s"`])
-
-/** The folder in which `npm start` keeps a downloaded Temporal CLI; the tests share it. */
-export const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
 
 /**
  * Vitest's global setup: starts PostgreSQL and Temporal, in a temporary folder and without fsync, or uses

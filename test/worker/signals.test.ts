@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, expect, inject, test } from 'vitest'
 import { findFree } from '../../worker/local/ports.ts'
 import { identify, isAlive, kill, type ProcessId } from '../../worker/local/processes.ts'
+import { COMPILED } from '../support/cache.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
@@ -56,7 +57,13 @@ test.each(
   async (script, signal, up) => {
     const npm = spawn('npm', ['run', '-s', script], {
       cwd: ROOT,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env, PORT: String(await findFree()) },
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        ...COMPILED,
+        ...env,
+        PORT: String(await findFree()),
+      },
       // As a container's first process, it is in no group with others that a terminal could signal too.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { verifyExport } from '../../../db/audit/export/offline.ts'
+import { COMPILED } from '../cache.ts'
 import type { Service } from '../service.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -46,7 +47,10 @@ export function runProgram(
   args: string[],
   { cwd = ROOT, env = {}, input = '' }: { cwd?: string; env?: Record<string, string>; input?: string } = {},
 ): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(command, args, { cwd, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env } })
+  const child = spawn(command, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...COMPILED, ...env },
+  })
   let out = ''
   let err = ''
   child.stdout.on('data', (part) => (out += part))

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { kill } from '../../../worker/local/processes.ts'
+import { COMPILED } from '../cache.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const NODE = fileURLToPath(new URL('../../../node_modules/.bin/node', import.meta.url))
@@ -10,12 +11,13 @@ export type Launched = ReturnType<typeof launch>
 
 /**
  * Starts one of our programs as npm does, in a process group
- * of its own, with only PATH and `env` as environment.
+ * of its own, with only PATH, the cache of compiled
+ * code and `env` as environment.
  */
 export function launch(args: string[], env: Record<string, string>) {
   const child = spawn(NODE, ['--disable-warning=ExperimentalWarning', ...args], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, LC_ALL: 'C', ...env },
+    env: { PATH: process.env.PATH, LC_ALL: 'C', ...COMPILED, ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

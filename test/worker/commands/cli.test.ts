@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
 import { takeLock } from '../../../worker/local/lock.ts'
+import { COMPILED } from '../../support/cache.ts'
 import { onServer } from '../../support/database.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
@@ -34,6 +35,7 @@ function perdure(
     cwd: command === 'node' ? tmpdir() : ROOT,
     // Without node_modules/.bin, so that `node` is the machine's own.
     env: {
+      ...COMPILED,
       ...set,
       HOME: process.env.HOME,
       PATH: process.env

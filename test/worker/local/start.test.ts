@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { identify, isAlive, listListeningPorts, type ProcessId } from '../../../worker/local/processes.ts'
+import { COMPILED } from '../../support/cache.ts'
 import { createClient, nodeOf, type Send } from '../../support/client.ts'
 import { until } from '../../support/until.ts'
 
@@ -33,6 +34,7 @@ function launch(more: Record<string, string> = {}): Run {
   const child = spawn(process.execPath, ['worker/start.ts'], {
     cwd: root,
     env: {
+      ...COMPILED,
       PATH: process.env.PATH,
       DATA_DIR: dataDir,
       ...(cli ? { TEMPORAL_CLI: cli } : {}),
