@@ -1,8 +1,8 @@
 import { nameConstant } from '../../kit/status.tsx'
 import type { GraphNode } from '../../nodeform/contract.ts'
+import type { NodeType } from '../../nodeform/data.ts'
 import type { SignName } from '../canvas/signs.tsx'
 
-export type NodeType = { type: string; kind: string; summary: string; handles: (string | null)[] }
 export type NodeTypes = ReadonlyMap<string, NodeType>
 
 /** The groups of the palette, in its order. */

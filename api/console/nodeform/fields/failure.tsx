@@ -1,14 +1,15 @@
 import { Checkbox, Select } from '../../kit/controls/input.tsx'
 import { nameKey } from '../../kit/names.ts'
-import type { GraphNode, NodeEdit, Retry } from '../contract.ts'
+import type { GraphNode, NodeEdit } from '../contract.ts'
+import type { NodeType } from '../data.ts'
 import type { NodeSchema, Schema } from '../schema.ts'
 import { useForm } from '../scope.ts'
 import { type Edit, editKey } from './field.ts'
 import { Labelled } from './leaf.tsx'
 import { ValueField } from './value.tsx'
 
-type Defaults = { kind: string; retry: Required<Retry>; timeoutMs: number }
-type FailureProps = { defaults: Defaults; schemas: NodeSchema; onEdit: (edit: NodeEdit) => void }
+type Retry = NodeType['retry']
+type FailureProps = { defaults: NodeType; schemas: NodeSchema; onEdit: (edit: NodeEdit) => void }
 
 export const FAILURE_PATHS = ['onError', 'retry', 'timeoutMs', 'disabled']
 
