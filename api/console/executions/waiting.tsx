@@ -9,7 +9,7 @@ import { notify } from '../kit/notices.tsx'
 import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Age, Until } from '../kit/time.tsx'
 import type { RecordState } from './records.ts'
-import { readJson } from './starting/starting.tsx'
+import { readJson } from './starting/dialog.tsx'
 import { nameRecord } from './tree.ts'
 import { sendEvent, type Wait, writeResumeCurl } from './waits.ts'
 
