@@ -12,7 +12,7 @@ import { nameConstant, Pill } from '../kit/status.tsx'
 import { Managed } from '../kit/tables/managed.tsx'
 import { Pager } from '../kit/tables/pager.tsx'
 import { Age } from '../kit/time.tsx'
-import { useTrial } from '../kit/trial.ts'
+import { useWork } from '../kit/work.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { CATEGORIES, checkText, deleteExemplar, type Exemplar, saveExemplar, useExemplars } from './data.ts'
 
@@ -136,7 +136,7 @@ type Tried = Awaited<ReturnType<typeof checkText>>
 /** What the exemplars, and those that come with the service, find in a text. */
 function Trial({ teamId }: { teamId: string }) {
   const [text, setText] = useState('')
-  const { busy, result, error, run } = useTrial<Tried>()
+  const { busy, result, error, run } = useWork<Tried>()
   const compare = () => checkText(teamId, { text, detectSemanticManipulation: true })
   return (
     <section className="panel stack" aria-label="Try it out">

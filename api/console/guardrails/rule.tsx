@@ -8,7 +8,7 @@ import { notify } from '../kit/notices.tsx'
 import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
-import { useTrial } from '../kit/trial.ts'
+import { useWork } from '../kit/work.ts'
 import { createRule, type Rule, type Tried, tryRule, updateRule } from './data.ts'
 
 const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
@@ -196,7 +196,7 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
 /** Applies the rule as it stands in the form to a sample. */
 function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
   const [sample, setSample] = useState('')
-  const { busy, result, error, run } = useTrial<Tried | undefined>()
+  const { busy, result, error, run } = useWork<Tried | undefined>()
   const tryOut = async () => {
     const rule = { kind, config } as NonNullable<Parameters<typeof tryRule>[1]['rule']>
     return (await tryRule(teamId, { rule, samples: [sample] }))[0]

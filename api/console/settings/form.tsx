@@ -2,8 +2,8 @@ import type { ReactNode } from 'react'
 import { problemsOf } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
-import { useSend } from '../kit/send.ts'
 import { Refused } from '../kit/states.tsx'
+import { useSend } from '../kit/work.ts'
 
 type FormProps = {
   title: string
