@@ -72,7 +72,7 @@ export const PAGES: readonly Page[] = [
   page('/workflows', 'Workflows', () => import('./workflows/list.tsx'), 'WorkflowsPage', { group: 'Build', label: 'Workflows', icon: 'workflows', key: 'w' }),
 ]
 
-export const GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const
+export const NAV_GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const
 
 /** In which order the entries of the groups stand, whatever the order of the table. */
 const ORDER = [

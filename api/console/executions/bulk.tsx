@@ -10,7 +10,7 @@ type BulkProps = { teamId: string; chosen: readonly ExecutionItem[]; onDone: () 
 type Tally = { skipped: { reason: string }[] }
 
 /** What can be done with several executions at once; what was left out is told with its reason. */
-export function BulkActions({ teamId, chosen, onDone }: BulkProps) {
+export function ExecutionBulk({ teamId, chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const may = useRole()
   const { busy, run } = useWork({ onError: notifyError })

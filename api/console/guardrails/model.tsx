@@ -20,7 +20,7 @@ import {
   updateGuardrailSettings,
   useGuardrailSettings,
 } from './data.ts'
-import { Outcome } from './rule.tsx'
+import { RuleOutcome } from './rule.tsx'
 
 const CHECKS = {
   injection: 'Prompt injection, beside the detectors',
@@ -188,7 +188,7 @@ function Trial({ teamId }: { teamId: string }) {
         <Button busy={busy} disabled={sample === '' || instruction === ''} onClick={() => run(ask)}>
           Ask the model
         </Button>
-        <span role="status">{result && <Outcome {...result} />}</span>
+        <span role="status">{result && <RuleOutcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </section>

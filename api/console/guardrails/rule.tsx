@@ -210,14 +210,14 @@ function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: R
         <Button busy={busy} disabled={sample === ''} onClick={() => run(tryOut)}>
           Try it out
         </Button>
-        <span role="status">{result && <Outcome {...result} />}</span>
+        <span role="status">{result && <RuleOutcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </div>
   )
 }
 
-export function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
+export function RuleOutcome({ flagged, matches, more, error, durationMs }: Tried) {
   if (error) return <span className="failure">{error}</span>
   const count = matches.length + more
   const messages = matches.flatMap(({ message }) => (message ? [message] : [])).slice(0, 3)

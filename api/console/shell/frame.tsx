@@ -9,7 +9,7 @@ import { Boundary } from './boundary.tsx'
 import type { User } from './data.ts'
 import './frame.css'
 import { NewTeam } from './newteam.tsx'
-import { Palette } from './palette.tsx'
+import { CommandPalette } from './palette.tsx'
 import { TeamContext } from './role.tsx'
 import { ShortcutHelp, useShortcuts } from './shortcuts.tsx'
 import { Brand, Sidebar } from './sidebar.tsx'
@@ -89,7 +89,7 @@ export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
           </Base.Popup>
         </Base.Portal>
       </Base.Root>
-      <Palette open={shown === 'palette'} onClose={close} />
+      <CommandPalette open={shown === 'palette'} onClose={close} />
       <ShortcutHelp open={shown === 'help'} onClose={close} />
     </TeamContext>
   )

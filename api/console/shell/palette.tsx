@@ -19,7 +19,7 @@ const PAUSE_MS = 300
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i
 
 /** Search over everything that one can go to or do. */
-export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
+export function CommandPalette({ open, onClose }: { open: boolean; onClose: () => void }) {
   return (
     <Dialog open={open} onClose={onClose} title={<span className="hidden">Search</span>} wide>
       {open && <Search onClose={onClose} />}

@@ -11,7 +11,7 @@ import { nameFile, saveFile } from './transfer/exporting.tsx'
 type BulkProps = { chosen: readonly WorkflowItem[]; onDone: () => void }
 
 /** What can be done with several workflows at once, one after the other; what is refused is told by its name. */
-export function BulkActions({ chosen, onDone }: BulkProps) {
+export function WorkflowBulk({ chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const { busy, run } = useWork()
   const each = (done: string, work: (workflow: WorkflowItem) => Promise<unknown>) =>

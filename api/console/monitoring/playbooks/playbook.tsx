@@ -15,17 +15,17 @@ import {
   createPlaybook,
   type NewPlaybook,
   type Playbook,
+  type PlaybookStep,
   SEVERITIES,
   STEP_TYPES,
-  type Step,
   updatePlaybook,
 } from './data.ts'
 
 type EditProps = { teamId: string; playbook: Playbook | null; onClose: () => void }
 /** The key is the step's while it is edited. */
-type Edited = Step & { key: string }
+type Edited = PlaybookStep & { key: string }
 
-const withKey = (step: Step): Edited => ({ ...step, key: makeKey() })
+const withKey = (step: PlaybookStep): Edited => ({ ...step, key: makeKey() })
 
 /** Makes or changes a playbook. For which workflows it runs, and what its steps hand on, stays as it is. */
 export function PlaybookDialog({ teamId, playbook, onClose }: EditProps) {
@@ -34,7 +34,7 @@ export function PlaybookDialog({ teamId, playbook, onClose }: EditProps) {
   const [minSeverity, setMinSeverity] = useState(playbook?.on.minSeverity ?? 'MEDIUM')
   const [evaluations, setEvaluations] = useState(playbook?.on.evaluations ?? false)
   const [steps, setSteps] = useState<Edited[]>(() => {
-    const given: Step[] = playbook?.steps ?? [{ type: 'NOTIFY' }]
+    const given: PlaybookStep[] = playbook?.steps ?? [{ type: 'NOTIFY' }]
     return given.map(withKey)
   })
 
@@ -48,7 +48,7 @@ export function PlaybookDialog({ teamId, playbook, onClose }: EditProps) {
     else await createPlaybook(teamId, wanted)
     notify('Saved')
   }
-  const change = (key: string, next: Step) =>
+  const change = (key: string, next: PlaybookStep) =>
     setSteps(steps.map((step) => (step.key === key ? { ...next, key } : step)))
 
   return (
@@ -115,7 +115,7 @@ export function PlaybookDialog({ teamId, playbook, onClose }: EditProps) {
   )
 }
 
-type StepProps = { at: number; step: Step; onChange: (step: Step) => void }
+type StepProps = { at: number; step: PlaybookStep; onChange: (step: PlaybookStep) => void }
 
 function StepFields({ at, step, onChange }: StepProps) {
   const { teamId } = useTeam()
@@ -125,7 +125,7 @@ function StepFields({ at, step, onChange }: StepProps) {
       <Field label={`Step ${at + 1}`}>
         <Select
           value={step.type}
-          onChange={(next) => onChange({ type: next as Step['type'] })}
+          onChange={(next) => onChange({ type: next as PlaybookStep['type'] })}
           choices={STEP_TYPES.map((value) => ({ value, label: nameConstant(value) }))}
         />
       </Field>

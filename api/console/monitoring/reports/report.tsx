@@ -8,9 +8,16 @@ import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import { nameConstant, Pill, type Tone } from '../../kit/status.tsx'
 import { TableDialog } from '../../kit/tables/tabledialog.tsx'
 import { Time, ZONE } from '../../kit/time.tsx'
-import { createReport, METRICS, type Metric, type Report, updateReport, useReportRuns } from './data.ts'
+import {
+  createReport,
+  METRICS,
+  type Metric,
+  type ScheduledReport,
+  updateReport,
+  useReportRuns,
+} from './data.ts'
 
-type EditProps = { teamId: string; report: Report | null; onClose: () => void }
+type EditProps = { teamId: string; report: ScheduledReport | null; onClose: () => void }
 
 /** Makes or changes a report. */
 export function ReportDialog({ teamId, report, onClose }: EditProps) {
@@ -105,7 +112,7 @@ export function RunsDialog({
   onClose,
 }: {
   teamId: string
-  report: Report
+  report: ScheduledReport
   onClose: () => void
 }) {
   const found = useReportRuns(teamId, report.id)

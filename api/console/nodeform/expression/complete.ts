@@ -1,13 +1,13 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import type { EditorView } from '@codemirror/view'
-import { type listBefore, nodePath, type Place, readSource } from '../run.ts'
+import { type listBefore, nodePath, type ReadPlace, readSource } from '../run.ts'
 import { FUNCTIONS } from './functions.ts'
 import { isInside } from './language.ts'
 
 export type Reach = {
   mode: 'template' | 'whole'
   language: 'text' | 'sql' | 'javascript'
-  place: Place | undefined
+  place: ReadPlace | undefined
   before: ReturnType<typeof listBefore>
   /** The list whose items `$item` is, or true in a loop. */
   items: string | true | undefined

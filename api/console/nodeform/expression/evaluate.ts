@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { tellError } from '../../data/refusal.ts'
 import type { GraphNode } from '../contract.ts'
-import { dataOf, type Evaluation, evaluate, type Place } from '../run.ts'
+import { dataOf, type Evaluation, evaluate, type ReadPlace } from '../run.ts'
 
 /** Where in the text an error is. */
 type Mark = { from: number; to: number }
@@ -9,7 +9,7 @@ export type Reading = Evaluation & { note?: string; mark?: Mark | undefined }
 type Asked = {
   expression: string
   as: 'value' | 'condition'
-  place: Place | undefined
+  place: ReadPlace | undefined
   node: GraphNode
   enabled: boolean
 }
