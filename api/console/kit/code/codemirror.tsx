@@ -97,6 +97,23 @@ function replaceSelected(event: InputEvent, view: EditorView): boolean {
   return true
 }
 
+/** What an editor is called: as a Field around it says, or by a label of its own. */
+export function nameEditor(id?: string, label?: string, describedBy?: string): Extension {
+  return EditorView.contentAttributes.of({
+    // A label names real inputs only; the editor is none.
+    ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
+    ...(label ? { 'aria-label': label } : {}),
+    ...(describedBy ? { 'aria-describedby': describedBy } : {}),
+  })
+}
+
+/** Shows another value, unless it is what was typed. */
+export function replaceText(view: EditorView | null, value: string): void {
+  const text = view?.state.doc.toString()
+  if (text !== undefined && text !== value)
+    view?.dispatch({ changes: { from: 0, to: text.length, insert: value } })
+}
+
 function speak(language: CodeProps['language']): Extension {
   if (language === 'javascript') return javascript()
   if (language === 'text') return []
@@ -144,26 +161,18 @@ export function CodeMirror(props: CodeProps & { id?: string; describedBy?: strin
     return () => made.destroy()
   }, [])
   useEffect(() => {
-    const attributes: Record<string, string> = {
-      // A label names real inputs only; the editor is none.
-      ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
-      ...(label ? { 'aria-label': label } : {}),
-      ...(describedBy ? { 'aria-describedby': describedBy } : {}),
-    }
     const height = EditorView.theme({ '.cm-scroller': { maxHeight: `${lines * 1.6}em`, overflow: 'auto' } })
     const next: Extension[] = [
       speak(language),
       EditorState.readOnly.of(readOnly),
-      EditorView.contentAttributes.of(attributes),
+      nameEditor(id, label, describedBy),
       height,
       ...((extensions ?? []) as Extension[]),
     ]
     view.current?.dispatch({ effects: changing.current.reconfigure(next) })
   }, [language, readOnly, id, label, describedBy, lines, extensions])
   useEffect(() => {
-    const { current } = view
-    const text = current?.state.doc.toString()
-    if (current && text !== value) current.dispatch({ changes: { from: 0, to: text!.length, insert: value } })
+    replaceText(view.current, value)
   }, [value])
   return <div className="code-editor" ref={place} />
 }
