@@ -179,7 +179,7 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
   )
 }
 
-/** Applies the rule as it stands in the form to a sample. */
+/** Applies the rule, as the form has it, to a sample. */
 function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
   const [sample, setSample] = useState('')
   const { busy, result, error, run } = useWork<Tried | undefined>()

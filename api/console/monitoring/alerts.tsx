@@ -190,7 +190,7 @@ const STATES: Record<string, { text: string; tone?: Tone }> = {
   FAILED: { text: 'Could not be evaluated', tone: 'bad' },
 }
 
-/** How what is watched stands, and why nothing can be said. */
+/** The state of what is watched, or why there is none. */
 export function StatePill({ state, reason }: { state: string; reason: string | null }) {
   return (
     <>

@@ -13,7 +13,7 @@ const PERIODS = [
   { value: '30', label: 'Last 30 days' },
 ]
 
-/** The span of so many days that ends with this hour. It changes once an hour, so that what was read is found again. */
+/** The span of this number of days that ends with this hour. It changes once an hour, so that what was read is found again. */
 export function useSpan(days: string): Period {
   const end = Math.ceil(serverNow() / HOUR_MS) * HOUR_MS
   return useMemo(() => {

@@ -15,6 +15,7 @@ export type ReadPlace = {
   at: string | null
 }
 
+/** What came of it; the console has errors of its own too, such as that the service is away. */
 export type Evaluation = { value: unknown; error: { message: string } | null; warnings: string[] }
 type Asked = { expression: string; as?: 'value' | 'condition'; data?: unknown }
 
@@ -49,7 +50,7 @@ export function listBefore(node: GraphNode, graph: { nodes: GraphNode[]; edges: 
         found.add(source)
         next.push(source)
       }
-      // The loop around it has no output yet, but what stands before the loop has.
+      // The loop around it has no output yet, but the nodes before the loop have.
       if (parent && parent !== node.id && !turn.includes(parent)) next.push(parent)
     }
     turn = next

@@ -14,12 +14,12 @@ type FormProps = {
   done: string
   fields: string[]
   onSubmit: () => Promise<unknown>
-  /** What stands beside the button. */
+  /** Shown beside the button. */
   beside?: ReactNode
   children: (error: unknown) => ReactNode
 }
 
-/** A form that stands on a page: one thing that is set, sent by its own button. */
+/** A form within a page: one thing that is set, sent by its own button. */
 export function SettingsForm({ title, help, label, done, fields, onSubmit, beside, children }: FormProps) {
   const {
     error,

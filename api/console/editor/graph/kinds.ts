@@ -114,7 +114,7 @@ export function handlesOf(node: GraphNode, types: NodeTypes): (string | null)[] 
   return node.onError === 'BRANCH' && !own.includes('error') ? [...own, 'error'] : own
 }
 
-/** How a handle is called where it stands. */
+/** What the canvas calls a handle. */
 export function nameHandle(handle: string | null): string {
   return handle ?? 'then'
 }

@@ -14,7 +14,7 @@ type Asked = {
   enabled: boolean
 }
 
-/** How long nobody types before it is asked. */
+/** How long typing must have paused before it is asked. */
 const PAUSE_MS = 350
 
 /** The value of an expression in the last run. What was asked before is given up. */
@@ -51,7 +51,7 @@ export function useEvaluation({ expression, as, place, node, enabled }: Asked): 
   return reading
 }
 
-/** The error's own words, without the text that stands above it. */
+/** The error's own words, without the expression, which is shown above it. */
 function shorten(message: string, text: string): string {
   const start = `expression ${text}: `
   const short = message.startsWith(start)

@@ -25,7 +25,7 @@ export function FailureFields({ defaults, schemas, onEdit }: FailureProps) {
   const edit = (key: keyof GraphNode) => (make: Edit) => onEdit((now) => editKey(now, key, make))
   const retry = schemas.retry?.anyOf?.find(({ properties }) => properties)?.properties ?? {}
   const own = { schema: schemas.onError ?? {}, path: 'onError', label: 'If it fails', value: node.onError }
-  // Loops, and what waits for somebody, have attempts and limits of their own.
+  // Loops and pauses have attempts and limits of their own.
   const retries = !['loop', 'pause'].includes(defaults.kind) || node.retry || node.timeoutMs
   const number = (
     schema: Schema,
