@@ -81,9 +81,9 @@ export function baseExtensions(): Extension[] {
  * Types over what is selected. The browser would keep its colour by an inline style, which the policy refuses.
  */
 function replaceSelected(event: InputEvent, view: EditorView): boolean {
-  const { from, to, empty } = view.state.selection.main
+  const { from, to } = findReplaced(view)
   const { data, inputType, isComposing } = event
-  if (inputType !== 'insertText' || !data || isComposing || empty || view.state.readOnly) return false
+  if (inputType !== 'insertText' || !data || isComposing || from === to || view.state.readOnly) return false
   event.preventDefault()
   const replace = () =>
     view.state.update({
@@ -95,6 +95,19 @@ function replaceSelected(event: InputEvent, view: EditorView): boolean {
   const handlers = view.state.facet(EditorView.inputHandler)
   if (!handlers.some((handle) => handle(view, from, to, data, replace))) view.dispatch(replace())
   return true
+}
+
+/** The text that typing replaces. The editor learns of a selection a moment after it was made; the page knows at once. */
+function findReplaced(view: EditorView): { from: number; to: number } {
+  const { main } = view.state.selection
+  const made = getSelection()
+  const range = made?.rangeCount ? made.getRangeAt(0) : null
+  const isNews = main.empty && range?.collapsed === false
+  if (!isNews || !view.contentDOM.contains(range.commonAncestorContainer)) return main
+  return {
+    from: view.posAtDOM(range.startContainer, range.startOffset),
+    to: view.posAtDOM(range.endContainer, range.endOffset),
+  }
 }
 
 /** What an editor is called: as a Field around it says, or by a label of its own. */
