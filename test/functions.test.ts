@@ -25,9 +25,6 @@ const KNOWN: string[] = [
   'activities/calls/calls.ts createCalls',
   'activities/agentchat/readers.ts createReplyFeeds',
   'api/widgets/embed/panel.js createPanel',
-  'api/console/nodeform/expression/editor.tsx ExpressionEditor',
-  'api/console/kit/charts/drawn.tsx DrawnChart',
-  'api/console/editor/graph/acts.ts createActs',
   'api/agentchat/reading.ts createReplyReader',
 ]
 

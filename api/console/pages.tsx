@@ -2,7 +2,7 @@ import { type ComponentType, lazy } from 'react'
 import type { IconName } from './kit/controls/icon.tsx'
 import type { Role } from './shell/role.tsx'
 
-/** Where a page stands in the sidebar; a page without it is reached from others. */
+/** The place of a page in the sidebar; a page without one is reached from others. */
 type Nav = {
   group: 'Build' | 'Run' | 'Watch' | 'Team'
   label: string
@@ -72,7 +72,7 @@ export const PAGES: readonly Page[] = [
   page('/workflows', 'Workflows', () => import('./workflows/list.tsx'), 'WorkflowsPage', { group: 'Build', label: 'Workflows', icon: 'workflows', key: 'w' }),
 ]
 
-export const GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const
+export const NAV_GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const
 
 /** In which order the entries of the groups stand, whatever the order of the table. */
 const ORDER = [

@@ -16,12 +16,23 @@ export const FLAGS = [
   '--disable-sync',
 ]
 
+/**
+ * Calls `tellBlocked` with each thing that the page's policy blocks: the directive, the file and place, and what it
+ * was. The browser's own message has only its hash. Without 'report-sample' the event has no sample, but its element has.
+ */
+const TELL_BLOCKED = `addEventListener('securitypolicyviolation', (event) => {
+  const { effectiveDirective, blockedURI, sourceFile, lineNumber, columnNumber, sample, target } = event
+  const inline = target instanceof Element ? target.getAttribute('style') || target.textContent : ''
+  const what = (sample || inline).slice(0, 400)
+  tellBlocked([effectiveDirective, blockedURI, sourceFile + ':' + lineNumber + ':' + columnNumber, what].join(' '))
+})`
+
 /** Whether tests in a browser are skipped. */
 export const missing = lacks('browser')
 
 /**
  * Opens a new page for each test of a describe. A test fails if the page logs an error or a warning, opens a
- * dialog, or sends a request to another origin.
+ * dialog, sends a request to another origin, or has something that its policy blocks.
  */
 export function useBrowser(readOrigin: () => string) {
   let browser: Browser
@@ -35,10 +46,12 @@ export function useBrowser(readOrigin: () => string) {
   afterAll(() => browser?.close())
 
   beforeEach(async () => {
+    faults = []
     context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+    await context.exposeFunction('tellBlocked', (told: string) => faults.push(`blocked: ${told}`))
+    await context.addInitScript({ content: TELL_BLOCKED })
     page = await context.newPage()
     page.setDefaultTimeout(80_000)
-    faults = []
     page.on('console', (message) => {
       // The browser itself logs every 4xx. How the page handles it is for the tests to check.
       const refused = /^Failed to load resource: the server responded with a status of 4\d\d/.test(

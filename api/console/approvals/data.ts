@@ -35,11 +35,13 @@ export function useOpenCount(teamId: string, enabled: boolean): string {
   return open === 0 ? '' : `${open}${data!.totalElements > COUNTED ? '+' : ''}`
 }
 
-type Decision = { decision: 'approved' | 'rejected'; comment: string | null; form?: Record<string, unknown> }
+const one = api.api.approvals[':id']
+
+type Decision = Parameters<typeof one.$post>[0]['json']
 
 export async function decideApproval(id: string, json: Decision) {
   try {
-    return await read(api.api.approvals[':id'].$post({ param: { id }, json }))
+    return await read(one.$post({ param: { id }, json }))
   } finally {
     // When somebody else was first, what is shown is out of date too.
     await refresh()

@@ -69,7 +69,7 @@ export function useAuditReports(teamId: string) {
   })
 }
 
-type NewReport = { name: string; type: AuditReport['type']; from: string; to: string }
+type NewReport = Parameters<typeof team.reports.$post>[0]['json']
 
 export async function createAuditReport(teamId: string, json: NewReport): Promise<void> {
   await write(read(team.reports.$post({ param: { teamId }, json })), teamId)

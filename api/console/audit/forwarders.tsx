@@ -9,7 +9,7 @@ import { Empty, Loaded } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { Table } from '../kit/tables/table.tsx'
 import { Age } from '../kit/time.tsx'
-import { useRowWork } from '../kit/trial.ts'
+import { useRowWork } from '../kit/work.ts'
 import { useTeam } from '../shell/role.tsx'
 import {
   deleteForwarder,

@@ -1,9 +1,9 @@
-import { useState } from 'react'
 import { Button } from '../kit/controls/button.tsx'
 import { CopyButton } from '../kit/controls/copy.tsx'
 import { Icon } from '../kit/controls/icon.tsx'
 import { Refused } from '../kit/states.tsx'
 import { Time } from '../kit/time.tsx'
+import { useWork } from '../kit/work.ts'
 import { keep, recall } from '../shell/theme.ts'
 import { type Noted, type Verification, verifyAudit } from './data.ts'
 
@@ -37,32 +37,22 @@ type Checked = { found: Verification; noted: Noted | null }
 
 /** The button that verifies the chain, and what came of it, for the page around them. */
 export function useVerdict(teamId: string) {
-  const [checked, setChecked] = useState<Checked | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const check = async (noted: Noted | null) => {
-    setBusy(true)
-    setError(null)
-    try {
+  const { busy, result: checked, error, run } = useWork<Checked>({ keep: true })
+  const check = (noted: Noted | null) =>
+    run(async () => {
       const found = await verifyAudit(teamId, noted)
       if (found.valid && found.last) note(teamId, found.last)
-      setChecked({ found, noted })
-    } catch (refused) {
-      setChecked(null)
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+      return { found, noted }
+    })
   const button = (
-    <Button look="primary" icon="check" busy={busy} onClick={() => void check(readNoted(teamId))}>
+    <Button look="primary" icon="check" busy={busy} onClick={() => check(readNoted(teamId))}>
       Verify the chain
     </Button>
   )
   const verdict = (
     <div aria-live="polite">
       <Refused error={error} />
-      {checked && <Verdict {...checked} onForget={() => void check(null)} />}
+      {checked && <Verdict {...checked} onForget={() => check(null)} />}
     </div>
   )
   return { button, verdict }

@@ -12,7 +12,7 @@ import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { Age } from '../kit/time.tsx'
 import { type Chat, deleteChat, type Message, stopReply, useChat } from './data.ts'
-import { Steps } from './steps.tsx'
+import { ChatSteps } from './steps.tsx'
 import { useTalk } from './talk.ts'
 
 /** One chat: its messages, the reply as it comes, and the next message. */
@@ -131,7 +131,7 @@ function Said({ message }: { message: Message }) {
           <ExecutionLink id={executionId} />
         </footer>
       )}
-      {role === 'assistant' && status !== 'STREAMING' && <Steps executionId={executionId} />}
+      {role === 'assistant' && status !== 'STREAMING' && <ChatSteps executionId={executionId} />}
     </article>
   )
 }

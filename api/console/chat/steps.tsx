@@ -6,7 +6,7 @@ import { Table } from '../kit/tables/table.tsx'
 import { formatDuration } from '../kit/time.tsx'
 
 /** What the execution behind a reply has done, such as the tools that its agent called; read when it is opened. */
-export function Steps({ executionId }: { executionId: string }) {
+export function ChatSteps({ executionId }: { executionId: string }) {
   const [open, setOpen] = useState(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>

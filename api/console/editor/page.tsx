@@ -7,7 +7,7 @@ import { useRole, useTeam } from '../shell/role.tsx'
 import { type EditedWorkflow, useEditedWorkflow } from './data.ts'
 import { Editor } from './editor.tsx'
 import './editor.css'
-import type { NodeType, NodeTypes } from './graph/kinds.ts'
+import type { NodeTypes } from './graph/kinds.ts'
 import { draftOf, forgetStore, newDraft, openStore } from './graph/save.ts'
 import { createStore, isDirty } from './graph/store.ts'
 
@@ -34,7 +34,7 @@ export function EditWorkflowPage() {
 
 function useTypes(): { map: NodeTypes | undefined; error: unknown } {
   const { data, error } = useNodeTypes()
-  const map = useMemo(() => data && new Map(data.map((one) => [one.type, one as NodeType])), [data])
+  const map = useMemo(() => data && new Map(data.map((one) => [one.type, one])), [data])
   return { map, error }
 }
 

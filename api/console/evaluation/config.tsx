@@ -6,8 +6,8 @@ import { Field } from '../kit/controls/field.tsx'
 import { Checkbox, NumberInput } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
-import { useSend } from '../kit/send.ts'
 import { Loaded, Refused } from '../kit/states.tsx'
+import { useSend } from '../kit/work.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 import {
   type ConfigPatch,

@@ -1,9 +1,8 @@
-import { useState } from 'react'
-import { tellError } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
-import { notify } from '../kit/notices.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { isOpen } from '../kit/status.tsx'
+import { useWork } from '../kit/work.ts'
 import { useRole } from '../shell/role.tsx'
 import { cancelExecutions, deleteExecutions, type ExecutionItem, retryExecutions } from './data.ts'
 
@@ -11,10 +10,10 @@ type BulkProps = { teamId: string; chosen: readonly ExecutionItem[]; onDone: () 
 type Tally = { skipped: { reason: string }[] }
 
 /** What can be done with several executions at once; what was left out is told with its reason. */
-export function BulkActions({ teamId, chosen, onDone }: BulkProps) {
+export function ExecutionBulk({ teamId, chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const may = useRole()
-  const [busy, setBusy] = useState(false)
+  const { busy, run } = useWork({ onError: notifyError })
   const ids = (which: (status: string) => boolean) =>
     chosen.filter(({ status }) => which(status)).map(({ id }) => id)
   const open = ids(isOpen)
@@ -27,14 +26,8 @@ export function BulkActions({ teamId, chosen, onDone }: BulkProps) {
     onDone()
   }
   const retry = async () => {
-    setBusy(true)
-    try {
-      const answer = await retryExecutions(teamId, broken)
-      tell(answer.retried, 'retried', answer)
-    } catch (error) {
-      notify(tellError(error), 'bad')
-    }
-    setBusy(false)
+    const answer = await retryExecutions(teamId, broken)
+    tell(answer.retried, 'retried', answer)
   }
   const cancel = () =>
     confirm({
@@ -68,7 +61,7 @@ export function BulkActions({ teamId, chosen, onDone }: BulkProps) {
         </Button>
       )}
       {broken.length > 0 && (
-        <Button small busy={busy} icon="refresh" onClick={() => void retry()}>
+        <Button small busy={busy} icon="refresh" onClick={() => run(retry)}>
           Retry {broken.length}
         </Button>
       )}

@@ -13,7 +13,7 @@ import {
 import type { Place } from '../graph/place.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { nameStatus, StatusSign } from '../kit/status.tsx'
-import type { Graph } from '../workflows/versions/data.ts'
+import type { VersionGraph } from '../workflows/versions/data.ts'
 import type { RecordState } from './records.ts'
 import '../graph/graph.css'
 import './graph.css'
@@ -25,7 +25,7 @@ const ZOOM = { least: 0.25, most: 3, step: 1.25 }
 
 type GraphProps = {
   label: string
-  graph: Graph
+  graph: VersionGraph
   tree: Tree
   over: boolean
   chosen: string
@@ -40,7 +40,7 @@ export function RunGraph({ label, graph, tree, over, chosen, onChoose, countOf }
   const change = (by: number) => setZoom((now) => Math.min(ZOOM.most, Math.max(ZOOM.least, (now ?? 1) * by)))
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
 
-  // What stands in a loop is drawn, and comes to the keyboard, right after it.
+  // The nodes of a loop are drawn right after it, and the keyboard visits them in that order.
   const drawBody = (id: string | null): React.ReactNode[] => {
     const body = new Set((bodies.get(id) ?? []).map((node) => node.id))
     return [
@@ -187,7 +187,7 @@ function tellMany(records: readonly { status: string }[]): string {
 }
 
 /** Whether an edge was gone, and whether something moves along it now. */
-function tellTaken(edge: Graph['edges'][number], { byNode }: Tree): string {
+function tellTaken(edge: VersionGraph['edges'][number], { byNode }: Tree): string {
   const handle = edge.sourceHandle ?? null
   const left = byNode.get(edge.source)?.some((one) => {
     if (one.completedAt === null) return false
@@ -198,7 +198,7 @@ function tellTaken(edge: Graph['edges'][number], { byNode }: Tree): string {
   return came.some(({ status }) => status === 'RUNNING') ? 'taken moving' : 'taken'
 }
 
-function drawGraph({ nodes, edges }: Graph) {
+function drawGraph({ nodes, edges }: VersionGraph) {
   const drawn = drawPlaces(nodes, edges)
   const { width, height } = shiftDrawing(drawn, { x: MARGIN, y: MARGIN })
   return { ...drawn, labels: placeLabels(edges, drawn), width: width + MARGIN, height: height + MARGIN }

@@ -15,7 +15,7 @@ import { formatDuration, Time } from '../kit/time.tsx'
 import { useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
-import { BulkActions } from './bulk.tsx'
+import { ExecutionBulk } from './bulk.tsx'
 import { type ExecutionItem, useExecutions } from './data.ts'
 import { tellStarter } from './starter.tsx'
 
@@ -97,7 +97,7 @@ export function ExecutionsPage() {
         </Field>
         {filtered && <LinkButton href="/executions">Clear</LinkButton>}
         {picked.length > 0 && (
-          <BulkActions teamId={teamId} chosen={picked} onDone={() => setChosen(new Set())} />
+          <ExecutionBulk teamId={teamId} chosen={picked} onDone={() => setChosen(new Set())} />
         )}
       </div>
       <Loaded query={found}>

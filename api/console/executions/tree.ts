@@ -1,5 +1,5 @@
 import { isOpen } from '../kit/status.tsx'
-import type { Graph } from '../workflows/versions/data.ts'
+import type { VersionGraph } from '../workflows/versions/data.ts'
 import type { RecordState } from './records.ts'
 
 /** One pass of a loop's body. */
@@ -37,7 +37,7 @@ export function worstOf(records: readonly { status: string }[]): string | undefi
 }
 
 /** Puts records in order. `graph` is missing where the workflow cannot be read: then nothing is in a loop. */
-export function plantTree(records: readonly RecordState[], graph: Graph | undefined): Tree {
+export function plantTree(records: readonly RecordState[], graph: VersionGraph | undefined): Tree {
   const nodes = graph?.nodes ?? []
   const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
   const order = orderNodes(graph)
@@ -119,7 +119,7 @@ function findFailed(records: readonly RecordState[], parents: Tree['parents']): 
 }
 
 /** Nodes that began in the same millisecond stand as the graph leads to them. */
-function orderNodes(graph: Graph | undefined): Map<string, number> {
+function orderNodes(graph: VersionGraph | undefined): Map<string, number> {
   const order = new Map<string, number>()
   if (!graph) return order
   const after = Map.groupBy(graph.edges, ({ source }) => source)

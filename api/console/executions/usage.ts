@@ -1,12 +1,7 @@
 import { formatMoney } from '../kit/time.tsx'
+import type { Execution } from './data.ts'
 
-type Usage = {
-  inputTokens: number
-  outputTokens: number
-  cost: number | null
-  calls: number
-  unpricedCalls: number
-}
+type Usage = NonNullable<Execution['usage']>
 
 /** What calls to models took, in a line. */
 export function tellUsage({ inputTokens, outputTokens, cost, calls, unpricedCalls }: Usage): string {

@@ -9,7 +9,7 @@ import { notify } from '../kit/notices.tsx'
 import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Age, Until } from '../kit/time.tsx'
 import type { RecordState } from './records.ts'
-import { readJson } from './starting/starting.tsx'
+import { readJson } from './starting/dialog.tsx'
 import { nameRecord } from './tree.ts'
 import { sendEvent, type Wait, writeResumeCurl } from './waits.ts'
 
@@ -100,7 +100,7 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
   )
 }
 
-/** Whether a node waits for a time or for its next attempt: what waits for somebody has a line of its own. */
+/** Whether a node waits for a time or for its next attempt: pauses have a line of their own. */
 function isTimed({ status, nodeType, nextAttemptAt, waitingUntil }: RecordState): boolean {
   if (status !== 'RUNNING') return false
   return nextAttemptAt !== null || (nodeType === 'WAIT' && waitingUntil !== null)

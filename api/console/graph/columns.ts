@@ -1,13 +1,13 @@
 /** How a graph is put into columns: what the drawings of graphs and the editor's canvas share. */
 
 type Inside = { id: string; parentId?: string | null | undefined }
-export type Step = { source: string; target: string }
+export type EdgeEnds = { source: string; target: string }
 
 const SWEEPS = 4
-/** Beyond this nobody would see where an edge passes. */
+/** With more bends than this a drawing is too full to follow an edge. */
 const MAX_BENDS = 10_000
 
-/** The nodes by the loop that they stand in. One whose loop is missing, or in itself, stands in none. */
+/** The nodes by the loop that they are in. One whose loop is missing, or in itself, counts as outside of loops. */
 export function groupNodes<N extends Inside>(nodes: readonly N[]): Map<string | null, N[]> {
   const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
   const isRooted = (id: string) => {
@@ -30,10 +30,10 @@ export function groupNodes<N extends Inside>(nodes: readonly N[]): Map<string | 
 }
 
 /** An edge over several columns becomes steps over places held free in each. */
-export function splitEdges<E extends Step>(
+export function splitEdges<E extends EdgeEnds>(
   edges: readonly E[],
   depths: Map<string, number>,
-): { edge: E; steps: Step[] }[] {
+): { edge: E; steps: EdgeEnds[] }[] {
   const spans = edges.map(({ source, target }) => (depths.get(target) ?? 0) - (depths.get(source) ?? 0) - 1)
   const many = spans.reduce((sum, span) => sum + Math.max(0, span), 0) > MAX_BENDS
   return edges.flatMap((edge, at) => {
@@ -52,7 +52,7 @@ export function splitEdges<E extends Step>(
 }
 
 /** `steps` go each from one column to the next. */
-export function orderColumns(depths: ReadonlyMap<string, number>, steps: readonly Step[]): string[][] {
+export function orderColumns(depths: ReadonlyMap<string, number>, steps: readonly EdgeEnds[]): string[][] {
   const columns: string[][] = []
   for (const [id, depth] of depths) {
     const column = columns[depth]
@@ -91,7 +91,7 @@ function findCentre(id: string, beside: string[], rows: Map<string, number>): nu
 }
 
 /** The longest way to each node; a cycle, which no saved graph has, ends the walk. */
-export function measureDepths(nodes: readonly Inside[], edges: readonly Step[]): Map<string, number> {
+export function measureDepths(nodes: readonly Inside[], edges: readonly EdgeEnds[]): Map<string, number> {
   const depths = new Map(nodes.map(({ id }) => [id, 0]))
   const waiting = new Map(nodes.map(({ id }) => [id, 0]))
   const after = new Map<string, string[]>()

@@ -1,4 +1,4 @@
-import type { Step } from './columns.ts'
+import type { EdgeEnds } from './columns.ts'
 import {
   type Bends,
   type Box,
@@ -19,7 +19,7 @@ export type DrawnNode = {
   position?: unknown
   disabled?: boolean | undefined
 }
-export type DrawnEdge = Step & { sourceHandle?: string | null | undefined }
+export type DrawnEdge = EdgeEnds & { sourceHandle?: string | null | undefined }
 
 /** The height of a node's box, and of a loop's head. */
 export const HEIGHT = 46

@@ -1,4 +1,4 @@
-import { groupNodes, measureDepths, orderColumns, type Step, splitEdges } from './columns.ts'
+import { type EdgeEnds, groupNodes, measureDepths, orderColumns, splitEdges } from './columns.ts'
 
 export type Point = { x: number; y: number }
 export type Size = { width: number; height: number }
@@ -9,7 +9,7 @@ export type Place = Box & { exit: number }
 export type Bends<E> = Map<E, Place[]>
 
 type Placed = { id: string; parentId?: string | null | undefined; position?: unknown }
-type Edge = Step & { sourceHandle?: string | null | undefined }
+type Edge = EdgeEnds & { sourceHandle?: string | null | undefined }
 
 /** How large everything is, in pixels. */
 export type Measures<N> = {

@@ -3,16 +3,15 @@ import { problemAt } from '../data/refusal.ts'
 import { readPage, useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { Field } from '../kit/controls/field.tsx'
-import { Select, TextArea, TextInput } from '../kit/controls/input.tsx'
-import { notify } from '../kit/notices.tsx'
+import { Select, TextArea } from '../kit/controls/input.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
-import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
 import { Managed } from '../kit/tables/managed.tsx'
+import { ManagedForm } from '../kit/tables/managedform.tsx'
 import { Pager } from '../kit/tables/pager.tsx'
 import { Age } from '../kit/time.tsx'
-import { useTrial } from '../kit/trial.ts'
+import { useWork } from '../kit/work.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { CATEGORIES, checkText, deleteExemplar, type Exemplar, saveExemplar, useExemplars } from './data.ts'
 
@@ -85,27 +84,16 @@ export function Exemplars() {
 type DialogProps = { teamId: string; exemplar: Exemplar | null; onClose: () => void }
 
 function ExemplarDialog({ teamId, exemplar, onClose }: DialogProps) {
-  const [name, setName] = useState(exemplar?.name ?? '')
   const [category, setCategory] = useState(exemplar?.category ?? 'other')
   const [text, setText] = useState(exemplar?.text ?? '')
-  const save = async () => {
+  const save = async (name: string) => {
     await saveExemplar(teamId, exemplar?.id, { name, category, text })
-    notify('Saved: the next check looks for it')
+    return 'Saved: the next check looks for it'
   }
   return (
-    <FormDialog
-      open
-      onClose={onClose}
-      title={exemplar ? `Edit ${exemplar.name}` : 'New exemplar'}
-      label="Save the exemplar"
-      onSubmit={save}
-      fields={['name', 'category', 'text']}
-    >
+    <ManagedForm noun="exemplar" thing={exemplar} onClose={onClose} save={save} fields={['category', 'text']}>
       {(error) => (
         <>
-          <Field label="Name" required error={problemAt(error, 'name')}>
-            <TextInput value={name} onChange={setName} required maxLength={100} />
-          </Field>
           <Field
             label="Category"
             help="What such texts are up to. Violations tell it."
@@ -127,7 +115,7 @@ function ExemplarDialog({ teamId, exemplar, onClose }: DialogProps) {
           </Field>
         </>
       )}
-    </FormDialog>
+    </ManagedForm>
   )
 }
 
@@ -136,7 +124,7 @@ type Tried = Awaited<ReturnType<typeof checkText>>
 /** What the exemplars, and those that come with the service, find in a text. */
 function Trial({ teamId }: { teamId: string }) {
   const [text, setText] = useState('')
-  const { busy, result, error, run } = useTrial<Tried>()
+  const { busy, result, error, run } = useWork<Tried>()
   const compare = () => checkText(teamId, { text, detectSemanticManipulation: true })
   return (
     <section className="panel stack" aria-label="Try it out">

@@ -6,7 +6,7 @@ import { Field, FieldGroup } from '../kit/controls/field.tsx'
 import { Checkbox, NumberInput, Select, TextArea } from '../kit/controls/input.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant } from '../kit/status.tsx'
-import { useTrial } from '../kit/trial.ts'
+import { useWork } from '../kit/work.ts'
 import { useTeam } from '../shell/role.tsx'
 import { type Checked, checkText } from './data.ts'
 import { Found } from './found.tsx'
@@ -33,7 +33,7 @@ export function Playground() {
   const [sensitivity, setSensitivity] = useState<number | undefined>(0.7)
   const [onViolation, setOnViolation] = useState<(typeof ON_VIOLATION)[number]>('BLOCKED')
   const [schema, setSchema] = useState(SCHEMA)
-  const { busy, result, error, run } = useTrial<{ text: string; checked: Checked }>({ keep: true })
+  const { busy, result, error, run } = useWork<{ text: string; checked: Checked }>({ keep: true })
 
   const check = async () => ({
     text,

@@ -4,11 +4,10 @@ import { Code } from '../kit/code/code.tsx'
 import { Button } from '../kit/controls/button.tsx'
 import { Field } from '../kit/controls/field.tsx'
 import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
-import { notify } from '../kit/notices.tsx'
-import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Refused } from '../kit/states.tsx'
 import { nameConstant, Pill } from '../kit/status.tsx'
-import { useTrial } from '../kit/trial.ts'
+import { ManagedForm } from '../kit/tables/managedform.tsx'
+import { useWork } from '../kit/work.ts'
 import { createRule, type Rule, type Tried, tryRule, updateRule } from './data.ts'
 
 const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
@@ -29,7 +28,7 @@ export const RULE_KINDS: Record<Kind, { label: string; config: Record<string, un
   LLM_PROMPT: { label: 'A question to a model', config: { instruction: '' } },
 }
 
-const FIELDS = ['name', 'description', 'severity', 'action', 'config']
+const FIELDS = ['description', 'severity', 'action', 'config']
 
 /** Makes or changes a rule, which can be tried out on a sample before it is saved. */
 export function RuleDialog({
@@ -41,7 +40,6 @@ export function RuleDialog({
   rule: Rule | null
   onClose: () => void
 }) {
-  const [name, setName] = useState(rule?.name ?? '')
   const [description, setDescription] = useState(rule?.description ?? '')
   const [kind, setKind] = useState<Kind>(rule?.kind ?? 'KEYWORD_LIST')
   const [severity, setSeverity] = useState(rule?.severity ?? 'MEDIUM')
@@ -50,28 +48,16 @@ export function RuleDialog({
     rule?.config ?? RULE_KINDS.KEYWORD_LIST.config,
   )
 
-  const save = async () => {
+  const save = async (name: string) => {
     const settings = { name, description: description || null, severity, action, config }
     if (rule) await updateRule(rule.id, settings)
     else await createRule(teamId, { ...settings, kind } as Parameters<typeof createRule>[1])
-    notify('Saved')
   }
 
   return (
-    <FormDialog
-      open
-      wide
-      onClose={onClose}
-      title={rule ? `Edit ${rule.name}` : 'New rule'}
-      label="Save the rule"
-      onSubmit={save}
-      fields={FIELDS}
-    >
+    <ManagedForm noun="rule" thing={rule} wide onClose={onClose} save={save} fields={FIELDS}>
       {(error) => (
-        <div className="stack">
-          <Field label="Name" required error={problemAt(error, 'name')}>
-            <TextInput value={name} onChange={setName} required maxLength={100} />
-          </Field>
+        <>
           <Field label="Description" error={problemAt(error, 'description')}>
             <TextInput value={description} onChange={setDescription} maxLength={1_000} />
           </Field>
@@ -104,9 +90,9 @@ export function RuleDialog({
           </div>
           <ConfigFields kind={kind} config={config} onChange={setConfig} error={problemAt(error, 'config')} />
           <Trial teamId={teamId} kind={kind} config={config} />
-        </div>
+        </>
       )}
-    </FormDialog>
+    </ManagedForm>
   )
 }
 
@@ -193,10 +179,10 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
   )
 }
 
-/** Applies the rule as it stands in the form to a sample. */
+/** Applies the rule, as the form has it, to a sample. */
 function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
   const [sample, setSample] = useState('')
-  const { busy, result, error, run } = useTrial<Tried | undefined>()
+  const { busy, result, error, run } = useWork<Tried | undefined>()
   const tryOut = async () => {
     const rule = { kind, config } as NonNullable<Parameters<typeof tryRule>[1]['rule']>
     return (await tryRule(teamId, { rule, samples: [sample] }))[0]
@@ -210,14 +196,14 @@ function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: R
         <Button busy={busy} disabled={sample === ''} onClick={() => run(tryOut)}>
           Try it out
         </Button>
-        <span role="status">{result && <Outcome {...result} />}</span>
+        <span role="status">{result && <RuleOutcome {...result} />}</span>
       </div>
       <Refused error={error} />
     </div>
   )
 }
 
-export function Outcome({ flagged, matches, more, error, durationMs }: Tried) {
+export function RuleOutcome({ flagged, matches, more, error, durationMs }: Tried) {
   if (error) return <span className="failure">{error}</span>
   const count = matches.length + more
   const messages = matches.flatMap(({ message }) => (message ? [message] : [])).slice(0, 3)

@@ -1,4 +1,3 @@
-import { useState } from 'react'
 import { ExecutionLink } from '../executions/list.tsx'
 import { readPage, useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/controls/button.tsx'
@@ -10,6 +9,7 @@ import { nameConstant, Pill, type Tone } from '../kit/status.tsx'
 import { Pager } from '../kit/tables/pager.tsx'
 import { Table } from '../kit/tables/table.tsx'
 import { Age } from '../kit/time.tsx'
+import { useWork } from '../kit/work.ts'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { WorkflowName } from '../workflows/name.tsx'
 import {
@@ -32,24 +32,17 @@ export function AlertsView() {
   const [query, setQuery, linkTo] = useQueryState(FILTERS)
   const { status, type } = query
   const found = useAlerts(teamId, { status, type, page: readPage(query.page) })
-  const [busy, setBusy] = useState(false)
+  const { busy, run } = useWork({ onError: notifyError })
 
   async function acknowledgeAll(alerts: Alert[]) {
-    setBusy(true)
-    try {
-      let count = 0
-      for (const [of, some] of Map.groupBy(alerts, (alert) => alert.type))
-        count += await acknowledgeAlerts(
-          teamId,
-          of,
-          some.map(({ id }) => id),
-        )
-      notify(`${count} ${count === 1 ? 'alert' : 'alerts'} acknowledged`)
-    } catch (error) {
-      notifyError(error)
-    } finally {
-      setBusy(false)
-    }
+    let count = 0
+    for (const [of, some] of Map.groupBy(alerts, (alert) => alert.type))
+      count += await acknowledgeAlerts(
+        teamId,
+        of,
+        some.map(({ id }) => id),
+      )
+    notify(`${count} ${count === 1 ? 'alert' : 'alerts'} acknowledged`)
   }
 
   return (
@@ -90,7 +83,7 @@ export function AlertsView() {
             <>
               {may('OPERATOR') && open.length > 1 && (
                 <div className="row">
-                  <Button small busy={busy} onClick={() => void acknowledgeAll(open)}>
+                  <Button small busy={busy} onClick={() => run(() => acknowledgeAll(open))}>
                     Acknowledge the {open.length} open ones on this page
                   </Button>
                 </div>
@@ -197,7 +190,7 @@ const STATES: Record<string, { text: string; tone?: Tone }> = {
   FAILED: { text: 'Could not be evaluated', tone: 'bad' },
 }
 
-/** How what is watched stands, and why nothing can be said. */
+/** The state of what is watched, or why there is none. */
 export function StatePill({ state, reason }: { state: string; reason: string | null }) {
   return (
     <>

@@ -6,10 +6,10 @@ const { refresh, useRead, write } = resource('monitoring')
 const team = api.api.monitoring.teams[':teamId']
 
 /** Two instants, the second one exclusive. */
-export type Span = { from: string; to: string }
+export type Period = { from: string; to: string }
 
 /** The token usage of a span: its total, its days in the given time zone, its models and workflows. */
-export function useUsage(teamId: string, span: Span, timezone: string) {
+export function useUsage(teamId: string, span: Period, timezone: string) {
   const param = { teamId }
   return useRead(
     [teamId, 'usage', span, timezone],
@@ -27,11 +27,11 @@ export function useUsage(teamId: string, span: Span, timezone: string) {
   )
 }
 
-async function readStatistics(teamId: string, query: Span & { workflowId?: string }) {
+async function readStatistics(teamId: string, query: Period & { workflowId?: string }) {
   return read(team.executions.$get({ param: { teamId }, query }))
 }
 
-export function useStatistics(teamId: string, span: Span) {
+export function useStatistics(teamId: string, span: Period) {
   return useRead([teamId, 'statistics', span], () => readStatistics(teamId, span), keepRows)
 }
 

@@ -2,12 +2,12 @@ import { Chart } from '../kit/charts/chart.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
 import { formatDuration } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
-import { type Span, useStatistics } from './data.ts'
+import { type Period, useStatistics } from './data.ts'
 import { Figures } from './figures.tsx'
 import { formatCount } from './usage/usage.tsx'
 
 /** How the executions of a span ended, and how long they took. */
-export function ExecutionsView({ span }: { span: Span }) {
+export function ExecutionsView({ span }: { span: Period }) {
   const { teamId } = useTeam()
   const found = useStatistics(teamId, span)
   return (

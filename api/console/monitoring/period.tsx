@@ -2,7 +2,7 @@ import { useMemo } from 'react'
 import { serverNow } from '../data/clock.ts'
 import { Field } from '../kit/controls/field.tsx'
 import { Select } from '../kit/controls/input.tsx'
-import type { Span } from './data.ts'
+import type { Period } from './data.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
@@ -13,8 +13,8 @@ const PERIODS = [
   { value: '30', label: 'Last 30 days' },
 ]
 
-/** The span of so many days that ends with this hour. It changes once an hour, so that what was read is found again. */
-export function useSpan(days: string): Span {
+/** The span of this number of days that ends with this hour. It changes once an hour, so that what was read is found again. */
+export function useSpan(days: string): Period {
   const end = Math.ceil(serverNow() / HOUR_MS) * HOUR_MS
   return useMemo(() => {
     const count = PERIODS.some(({ value }) => value === days) ? Number(days) : 7

@@ -1,40 +1,20 @@
-export type Retry = {
-  maxAttempts?: number
-  initialIntervalMs?: number
-  backoffCoefficient?: number
-  maxIntervalMs?: number
-}
+import type { Workflow } from '../workflows/data.ts'
 
-export type GraphNode = {
-  id: string
-  type: string
-  name?: string
-  config: Record<string, unknown>
-  position?: { x: number; y: number }
-  retry?: Retry
-  timeoutMs?: number
-  onError?: 'FAIL' | 'CONTINUE' | 'BRANCH'
-  disabled?: boolean
-  perItem?: boolean | { concurrency?: number }
-  allItems?: boolean
-  itemOptions?: Record<string, unknown>
-  parentId?: string
-}
+type Node = Workflow['nodes'][number]
+type Edge = Workflow['edges'][number]
 
-export type GraphEdge = {
-  id?: string
-  source: string
-  target: string
-  sourceHandle?: string | null
-  targetHandle?: string | null
-}
+/** A node of a draft: the API fills in what is missing. The type may be one that the console does not know. */
+export type GraphNode = Pick<Node, 'id' | 'type'> &
+  Partial<Omit<Node, 'id' | 'type' | 'config'>> & { config: Record<string, unknown> }
+
+export type GraphEdge = Omit<Edge, 'sourceHandle'> & Partial<Pick<Edge, 'sourceHandle'>>
 
 export type NodeEdit = (now: GraphNode) => GraphNode
 
 export type NodePanelProps = {
   teamId: string
   workflowId: string | undefined // undefined: not saved yet
-  node: GraphNode // {id, type, name?, config, retry?, timeoutMs?, onError?, disabled?, parentId?}
+  node: GraphNode
   graph: { nodes: GraphNode[]; edges: GraphEdge[] }
   faults: { path: string; message: string; warning?: true }[] // of this node, path relative to it, e.g. config.url
   readOnly: boolean

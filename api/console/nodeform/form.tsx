@@ -1,7 +1,8 @@
 import { Button } from '../kit/controls/button.tsx'
 import { Icon } from '../kit/controls/icon.tsx'
 import { nameKey } from '../kit/names.ts'
-import type { NodeEdit, NodeFault, Retry } from './contract.ts'
+import type { NodeEdit, NodeFault } from './contract.ts'
+import type { NodeType } from './data.ts'
 import { WebhookAddress } from './fields/address.tsx'
 import { FAILURE_PATHS, FailureFields, tellFailure } from './fields/failure.tsx'
 import { type Edit, editKey } from './fields/field.ts'
@@ -12,18 +13,6 @@ import { ValueField } from './fields/value.tsx'
 import { flattenConfig, isRecord, type NodeSchema, type Schema } from './schema.ts'
 import { faultsAt, useForm } from './scope.ts'
 import { Section } from './section.tsx'
-
-export type NodeType = {
-  type: string
-  kind: string
-  summary: string
-  retry: Required<Retry>
-  timeoutMs: number
-  /** What stands above the options, and what more by the value of one of these. */
-  main: string[]
-  mainBy: { key: string; keys: Record<string, readonly string[]> } | null
-  config: Schema
-}
 
 type FormProps = {
   nodeType: NodeType
@@ -36,7 +25,7 @@ type FormProps = {
 export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
   const { node, faults, readOnly } = useForm()
   const { kind } = nodeType
-  const { properties = {}, required: due = [] } = flattenConfig(nodeType.config)
+  const { properties = {}, required: due = [] } = flattenConfig(nodeType.config as Schema)
   const { main, more } = groupKeys(nodeType, Object.keys(properties), due, node.config)
   const set = more.filter((key) => node.config[key] !== undefined)
   const isWrong = (path: string) => faultsAt(faults, path).length > 0
@@ -96,7 +85,7 @@ export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
   )
 }
 
-/** The keys of a config that everybody sets, in their order, and the others. */
+/** The keys of a config that most people set, in their order, and the others. */
 function groupKeys(
   { main, mainBy }: NodeType,
   all: string[],

@@ -4,13 +4,13 @@ import { Tabs } from '../kit/controls/tabs.tsx'
 import { nameType } from '../kit/names.ts'
 import { Loaded } from '../kit/states.tsx'
 import type { GraphNode, NodeEdit, NodePanelProps } from './contract.ts'
-import { useNodeTypes, useWorkflowSchema } from './data.ts'
+import { type NodeType, useNodeTypes, useWorkflowSchema } from './data.ts'
 import { JsonInput } from './fields/json.tsx'
-import { NodeForm, type NodeType } from './form.tsx'
+import { NodeForm } from './form.tsx'
 import './nodeform.css'
 import { usePlace } from './run.ts'
 import { isRecord, type NodeSchema } from './schema.ts'
-import { FormContext, type FormScope, type Taker } from './scope.ts'
+import { FormContext, type Taker } from './scope.ts'
 import { InputTree } from './tree.tsx'
 
 /** The side panel for one node: its form, the same as JSON, and beside it what it can read. */
@@ -49,7 +49,7 @@ function Close({ onClose }: { onClose: () => void }) {
 
 type BodyProps = NodePanelProps & {
   schemas: NodeSchema
-  nodeType: (Omit<NodeType, 'config'> & { config: object; credentialUses: readonly string[] }) | undefined
+  nodeType: NodeType | undefined
 }
 
 function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyProps) {
@@ -60,7 +60,7 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
   )
   const taker = useRef<Taker | null>(null)
   const { data: place, isLoading, error } = usePlace(teamId, workflowId, node, graph.edges)
-  const uses = (nodeType?.credentialUses ?? []) as FormScope['uses']
+  const uses = nodeType?.credentialUses ?? []
   const scope = { teamId, workflowId, node, graph, faults, readOnly, uses, place, taker }
   const json = <NodeJson node={node} onEdit={onEdit} />
   return (
@@ -94,7 +94,7 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
                 {
                   id: 'form',
                   label: 'Form',
-                  content: <NodeForm nodeType={nodeType as NodeType} {...{ schemas, onEdit, onRename }} />,
+                  content: <NodeForm nodeType={nodeType} {...{ schemas, onEdit, onRename }} />,
                 },
                 { id: 'json', label: 'JSON', content: json },
               ]}
@@ -108,7 +108,7 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
   )
 }
 
-/** The same node as JSON, but for where it stands on the canvas. */
+/** The same node as JSON, but for its place on the canvas. */
 function NodeJson({ node, onEdit }: { node: GraphNode; onEdit: (edit: NodeEdit) => void }) {
   const { position: _, ...shown } = node
   const take = (value: unknown) => {

@@ -4,7 +4,7 @@ import { isRefused } from '../data/refusal.ts'
 import type { GraphEdge, GraphNode } from './contract.ts'
 
 /** What an expression is read with: the last execution, and the node in it. */
-export type Place = {
+export type ReadPlace = {
   teamId: string
   workflowId: string
   executionId: string
@@ -15,12 +15,13 @@ export type Place = {
   at: string | null
 }
 
+/** What came of it; the console has errors of its own too, such as that the service is away. */
 export type Evaluation = { value: unknown; error: { message: string } | null; warnings: string[] }
 type Asked = { expression: string; as?: 'value' | 'condition'; data?: unknown }
 
 /** Evaluates as the node would, in the last execution; without one, with nothing to read. */
 export async function evaluate(
-  place: Omit<Place, 'input' | 'status' | 'at'>,
+  place: Omit<ReadPlace, 'input' | 'status' | 'at'>,
   asked: Asked,
   signal?: AbortSignal,
 ): Promise<Evaluation> {
@@ -49,7 +50,7 @@ export function listBefore(node: GraphNode, graph: { nodes: GraphNode[]; edges: 
         found.add(source)
         next.push(source)
       }
-      // The loop around it has no output yet, but what stands before the loop has.
+      // The loop around it has no output yet, but the nodes before the loop have.
       if (parent && parent !== node.id && !turn.includes(parent)) next.push(parent)
     }
     turn = next
@@ -93,7 +94,7 @@ async function findPlace(
   nodeId: string,
   before: string[],
   { status, startedAt: at }: Run,
-): Promise<Place> {
+): Promise<ReadPlace> {
   try {
     const found = await evaluate({ ...given, nodeId }, { expression: '$input' })
     return { ...given, nodeId, input: found.value, status, at }
@@ -117,7 +118,7 @@ function merge(inputs: unknown[]): unknown {
     : inputs
 }
 
-function sourceQuery(place: Place, expression: string) {
+function sourceQuery(place: ReadPlace, expression: string) {
   return {
     queryKey: ['executions', 'value', place.executionId, place.status, place.nodeId ?? '', expression],
     queryFn: async () =>
@@ -127,16 +128,16 @@ function sourceQuery(place: Place, expression: string) {
 }
 
 /** The input is given where the execution does not know the node. */
-export function dataOf(place: Place): { data?: unknown } {
+export function dataOf(place: ReadPlace): { data?: unknown } {
   return place.nodeId === undefined ? { data: place.input } : {}
 }
 
 /** What a variable such as `$input` or `$nodes.fetch` was in the last execution. */
-export function useSource(place: Place, expression: string, enabled: boolean) {
+export function useSource(place: ReadPlace, expression: string, enabled: boolean) {
   return useQuery({ ...sourceQuery(place, expression), enabled })
 }
 
 /** The same, once: undefined where it cannot be read. */
-export async function readSource(place: Place, expression: string): Promise<unknown> {
+export async function readSource(place: ReadPlace, expression: string): Promise<unknown> {
   return queries.fetchQuery(sourceQuery(place, expression)).catch(() => undefined)
 }

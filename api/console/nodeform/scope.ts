@@ -1,7 +1,7 @@
 import { createContext, type RefObject, useContext } from 'react'
 import type { CredentialType } from '../credentials/data.ts'
 import type { GraphEdge, GraphNode, NodeFault } from './contract.ts'
-import type { Place } from './run.ts'
+import type { ReadPlace } from './run.ts'
 
 /** An editor that takes what is chosen in the tree of the input. */
 export type Taker = { insert(path: string): void }
@@ -16,7 +16,7 @@ export type FormScope = {
   readOnly: boolean
   /** What its credential must be good for. */
   uses: CredentialType['uses']
-  place: Place | undefined
+  place: ReadPlace | undefined
   /** The expression that had the focus last. */
   taker: RefObject<Taker | null>
 }

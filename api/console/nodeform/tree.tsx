@@ -5,7 +5,7 @@ import { Refused } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
 import { Age } from '../kit/time.tsx'
 import { itemsOf } from './expression/evaluate.ts'
-import { listBefore, nodePath, type Place, useSource } from './run.ts'
+import { listBefore, nodePath, type ReadPlace, useSource } from './run.ts'
 import { useForm } from './scope.ts'
 
 type Source = { path: string; label: string; open?: boolean; read?: string }
@@ -45,7 +45,7 @@ export function InputTree({ isPending, error }: { isPending: boolean; error: unk
   )
 }
 
-function OneSource({ source, place }: { source: Source; place: Place }) {
+function OneSource({ source, place }: { source: Source; place: ReadPlace }) {
   const { taker, readOnly } = useForm()
   const [isOpen, setOpen] = useState(source.open ?? false)
   const { data, error, isPending } = useSource(place, source.read ?? source.path, isOpen)

@@ -4,14 +4,14 @@ import { resource } from '../data/resource.ts'
 const teams = resource('teams')
 const tokens = resource('tokens')
 
+const one = api.api.teams[':teamId']
+
 export function useTeamDetail(teamId: string) {
-  return teams.useRead([teamId], () => read(api.api.teams[':teamId'].$get({ param: { teamId } })))
+  return teams.useRead([teamId], () => read(one.$get({ param: { teamId } })))
 }
 
 export function useMembers(teamId: string) {
-  return teams.useRead([teamId, 'members'], () =>
-    read(api.api.teams[':teamId'].members.$get({ param: { teamId } })),
-  )
+  return teams.useRead([teamId, 'members'], () => read(one.members.$get({ param: { teamId } })))
 }
 
 /** Its founder becomes its ADMIN, so who is signed in is read again. */
@@ -21,16 +21,16 @@ export async function createTeam(name: string) {
   return team
 }
 
-type TeamPatch = { name?: string; description?: string | null; chatRetentionDays?: number | null }
+type TeamPatch = Parameters<typeof one.$put>[0]['json']
 
 export async function updateTeam(teamId: string, json: TeamPatch) {
-  const team = await read(api.api.teams[':teamId'].$put({ param: { teamId }, json }))
+  const team = await read(one.$put({ param: { teamId }, json }))
   await forget()
   return team
 }
 
 export async function deleteTeam(teamId: string): Promise<void> {
-  await read(api.api.teams[':teamId'].$delete({ param: { teamId } }))
+  await read(one.$delete({ param: { teamId } }))
   queries.removeQueries({ queryKey: ['teams', teamId] })
   await queries.invalidateQueries({ queryKey: ['me'] })
 }
@@ -38,19 +38,19 @@ export async function deleteTeam(teamId: string): Promise<void> {
 export type Member = NonNullable<ReturnType<typeof useMembers>['data']>[number]
 
 export async function addMember(teamId: string, json: { email: string; role: Member['role'] }) {
-  const member = await read(api.api.teams[':teamId'].members.$post({ param: { teamId }, json }))
+  const member = await read(one.members.$post({ param: { teamId }, json }))
   await forget()
   return member
 }
 
 export async function changeRole(teamId: string, userId: string, role: Member['role']): Promise<void> {
   const param = { teamId, userId }
-  await read(api.api.teams[':teamId'].members[':userId'].$put({ param, json: { role } }))
+  await read(one.members[':userId'].$put({ param, json: { role } }))
   await forget()
 }
 
 export async function removeMember(teamId: string, userId: string): Promise<void> {
-  await read(api.api.teams[':teamId'].members[':userId'].$delete({ param: { teamId, userId } }))
+  await read(one.members[':userId'].$delete({ param: { teamId, userId } }))
   await forget()
 }
 
@@ -65,7 +65,7 @@ export function useRateUse(teamId: string) {
   return teams.useRead(
     [teamId, 'rate'],
     async () => {
-      const { headers } = await api.api.teams[':teamId'].$get({ param: { teamId } })
+      const { headers } = await one.$get({ param: { teamId } })
       const limit = Number(headers.get('x-ratelimit-limit'))
       return { limit, used: limit - Number(headers.get('x-ratelimit-remaining')) }
     },
@@ -73,7 +73,7 @@ export function useRateUse(teamId: string) {
   )
 }
 
-const sdkTokens = api.api.teams[':teamId']['sdk-tokens']
+const sdkTokens = one['sdk-tokens']
 
 async function listTokens(teamId: string) {
   return read(sdkTokens.$get({ param: { teamId } }))
@@ -86,7 +86,7 @@ export function useTokens(teamId: string) {
   return tokens.useRead([teamId], () => listTokens(teamId))
 }
 
-type NewToken = { name: string; role: string; expiresAt: string | null }
+type NewToken = Parameters<typeof sdkTokens.$post>[0]['json']
 
 /** The new token; nothing else ever shows it. */
 export async function createToken(teamId: string, json: NewToken) {

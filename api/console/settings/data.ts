@@ -3,27 +3,23 @@ import { resource } from '../data/resource.ts'
 
 const { useRead, write } = resource('instance')
 
-type AccountPatch = {
-  firstName?: string
-  lastName?: string
-  email?: string
-  currentPassword?: string
-  /** null withdraws a change of the e-mail. */
-  pendingEmail?: null
-}
+const { auth, admin } = api.api
 
-/** Changes the caller's own account; a new e-mail needs the password, and counts once it is confirmed. */
+type AccountPatch = Parameters<typeof auth.me.$put>[0]['json']
+
+/**
+ * Changes the caller's own account; a new e-mail needs the password, and counts once it is confirmed. A `pendingEmail`
+ * of null withdraws it.
+ */
 export async function updateAccount(json: AccountPatch) {
-  const account = await read(api.api.auth.me.$put({ json }))
+  const account = await read(auth.me.$put({ json }))
   await queries.invalidateQueries({ queryKey: ['me'] })
   return account
 }
 
 export async function changePassword(json: { currentPassword: string; newPassword: string }): Promise<void> {
-  await read(api.api.auth.password.$post({ json }))
+  await read(auth.password.$post({ json }))
 }
-
-const admin = api.api.admin
 
 async function readMasking() {
   return read(admin.masking.$get())

@@ -2,8 +2,8 @@ import type { ReactNode } from 'react'
 import { problemsOf } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
-import { useSend } from '../kit/send.ts'
 import { Refused } from '../kit/states.tsx'
+import { useSend } from '../kit/work.ts'
 
 type FormProps = {
   title: string
@@ -14,12 +14,12 @@ type FormProps = {
   done: string
   fields: string[]
   onSubmit: () => Promise<unknown>
-  /** What stands beside the button. */
+  /** Shown beside the button. */
   beside?: ReactNode
   children: (error: unknown) => ReactNode
 }
 
-/** A form that stands on a page: one thing that is set, sent by its own button. */
+/** A form within a page: one thing that is set, sent by its own button. */
 export function SettingsForm({ title, help, label, done, fields, onSubmit, beside, children }: FormProps) {
   const {
     error,

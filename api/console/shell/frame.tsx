@@ -9,7 +9,7 @@ import { Boundary } from './boundary.tsx'
 import type { User } from './data.ts'
 import './frame.css'
 import { NewTeam } from './newteam.tsx'
-import { Palette } from './palette.tsx'
+import { CommandPalette } from './palette.tsx'
 import { TeamContext } from './role.tsx'
 import { ShortcutHelp, useShortcuts } from './shortcuts.tsx'
 import { Brand, Sidebar } from './sidebar.tsx'
@@ -17,7 +17,7 @@ import { keep, recall } from './theme.ts'
 
 const KEPT = 'perdure.team'
 
-/** What stands around every page: the sidebar, or a drawer on a phone, the palette and the keys. */
+/** The frame of every page: the sidebar, or a drawer on a phone, the palette and the keys. */
 export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
   const [path, go] = useLocation()
   const [wanted, setWanted] = useState(() => recall(KEPT))
@@ -89,7 +89,7 @@ export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
           </Base.Popup>
         </Base.Portal>
       </Base.Root>
-      <Palette open={shown === 'palette'} onClose={close} />
+      <CommandPalette open={shown === 'palette'} onClose={close} />
       <ShortcutHelp open={shown === 'help'} onClose={close} />
     </TeamContext>
   )

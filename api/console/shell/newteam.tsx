@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { problemAt } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { Field } from '../kit/controls/field.tsx'
@@ -6,28 +6,17 @@ import { TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
+import { useSend } from '../kit/work.ts'
 import { createTeam } from '../people/data.ts'
 
-/** What somebody sees who is in no team: everything belongs to one. */
+/** The page of a user without a team: everything belongs to one. */
 export function NewTeam({ onMade }: { onMade: (teamId: string) => void }) {
   const [name, setName] = useState('')
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
-  const send = async (event: FormEvent) => {
-    event.preventDefault()
-    if (busy) return
-    setBusy(true)
-    setError(null)
-    try {
-      const team = await createTeam(name)
-      notify(`The team ${team.name} is yours`)
-      onMade(team.id)
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { error, busy, onSubmit } = useSend(async () => {
+    const team = await createTeam(name)
+    notify(`The team ${team.name} is yours`)
+    onMade(team.id)
+  })
   const wrong = problemAt(error, 'name')
   return (
     <>
@@ -35,7 +24,7 @@ export function NewTeam({ onMade }: { onMade: (teamId: string) => void }) {
         title="Create a team"
         lead="Workflows, executions and credentials belong to a team. Create one, or ask an ADMIN of a team to add you."
       />
-      <form className="stack narrow" onSubmit={(event) => void send(event)}>
+      <form className="stack narrow" onSubmit={onSubmit}>
         <Field label="Name" required error={wrong}>
           <TextInput value={name} maxLength={200} onChange={setName} />
         </Field>

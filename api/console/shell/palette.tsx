@@ -12,14 +12,14 @@ import { type Command, useRegistered } from './commands.tsx'
 import { useRole, useTeam } from './role.tsx'
 import './palette.css'
 
-/** A search over executions looks at very many: not for a letter or two, and not while somebody types. */
+/** A search over executions looks at very many: not for a letter or two, and not during typing. */
 const LEAST = 3
 const PAUSE_MS = 300
 
 const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i
 
 /** Search over everything that one can go to or do. */
-export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
+export function CommandPalette({ open, onClose }: { open: boolean; onClose: () => void }) {
   return (
     <Dialog open={open} onClose={onClose} title={<span className="hidden">Search</span>} wide>
       {open && <Search onClose={onClose} />}

@@ -5,7 +5,7 @@ import { Button } from '../kit/controls/button.tsx'
 import { Icon, type IconName } from '../kit/controls/icon.tsx'
 import { notifyError } from '../kit/notices.tsx'
 import { Menu } from '../kit/overlays/menu.tsx'
-import { GROUPS, NAV } from '../pages.tsx'
+import { NAV, NAV_GROUPS } from '../pages.tsx'
 import { signOut } from './data.ts'
 import { useRole, useTeam } from './role.tsx'
 import { THEMES, type Theme, useTheme } from './theme.ts'
@@ -58,7 +58,7 @@ export function Sidebar({ onTeam, onLeave, onSearch, onHelp }: SidebarProps) {
         <kbd>Ctrl K</kbd>
       </button>
       <nav aria-label="Console">
-        {GROUPS.map((group) => {
+        {NAV_GROUPS.map((group) => {
           const pages = NAV.filter(({ nav }) => nav.group === group && (!nav.least || may(nav.least)))
           if (pages.length === 0) return null
           return (

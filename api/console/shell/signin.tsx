@@ -1,10 +1,11 @@
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import icon from '../icon.svg'
 import { useQueryState } from '../kit/address.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { Field } from '../kit/controls/field.tsx'
 import { TextInput } from '../kit/controls/input.tsx'
 import { Refused } from '../kit/states.tsx'
+import { useSend } from '../kit/work.ts'
 import { signIn, type User } from './data.ts'
 import './frame.css'
 
@@ -31,28 +32,15 @@ export function SignInForm({ email: known = '', onDone }: FormProps) {
   // The link in the mail of a new account leads here.
   const [{ token }] = useQueryState({ token: '' })
   const [password, setPassword] = useState('')
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
     form.current?.querySelector<HTMLInputElement>(known ? '[type=password]' : '[type=email]')?.focus()
   }, [known])
-  const send = async (event: FormEvent) => {
-    event.preventDefault()
-    if (busy) return
-    setBusy(true)
-    setError(null)
-    try {
-      await onDone(await signIn(email, password, token))
-    } catch (refused) {
-      setError(refused)
-      form.current?.querySelector<HTMLInputElement>('[type=password]')?.select()
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { error, busy, onSubmit } = useSend(async () => onDone(await signIn(email, password, token)), {
+    onError: () => form.current?.querySelector<HTMLInputElement>('[type=password]')?.select(),
+  })
   return (
-    <form className="stack" ref={form} onSubmit={(event) => void send(event)}>
+    <form className="stack" ref={form} onSubmit={onSubmit}>
       <Field label="E-mail">
         <TextInput type="email" autoComplete="username" required value={email} onChange={setEmail} />
       </Field>

@@ -4,7 +4,7 @@ import { Refusal } from '../data/refusal.ts'
 import { listExecutions } from '../executions/data.ts'
 import { executeWorkflow, makeKey } from '../executions/starting/data.ts'
 import { changeWorkflow, createWorkflow, listWorkflows } from '../workflows/data.ts'
-import type { Draft, Template } from './templates.ts'
+import type { Template, TemplateGraph } from './templates.ts'
 
 /** Takes a template: makes its workflow, starts its first execution, and returns the id of that. */
 export async function takeTemplate(template: Template, teamId: string): Promise<string> {
@@ -47,7 +47,7 @@ async function findCredential(teamId: string, type: string): Promise<string> {
 }
 
 /** Names are unique in a team: a second one of the same template gets a number. */
-async function findName({ name }: Draft, teamId: string): Promise<string> {
+async function findName({ name }: TemplateGraph, teamId: string): Promise<string> {
   const { content } = await listWorkflows(teamId, { search: name, size: 100 })
   const taken = new Set(content.map((one) => one.name))
   let number = 2

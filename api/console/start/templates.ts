@@ -3,7 +3,7 @@ import type { api } from '../data/client.ts'
 import type { IconName } from '../kit/controls/icon.tsx'
 
 type NewWorkflow = InferRequestType<typeof api.api.workflows.$post>['json']
-export type Draft = Omit<NewWorkflow, 'teamId'>
+export type TemplateGraph = Omit<NewWorkflow, 'teamId'>
 
 export type Template = {
   id: string
@@ -15,7 +15,7 @@ export type Template = {
   /** The type of the credential that it needs; it needs no data, so it is made where the team has none. */
   asks?: string
   /** `base` is the address of the service, without a slash at its end. */
-  make: (given: { base: string; credentialId: string }) => Draft
+  make: (given: { base: string; credentialId: string }) => TemplateGraph
   /** How its first execution is started: by hand, by a call of its webhook, by a message of a chat. */
   first:
     | { by: 'hand'; data: Record<string, unknown> }
@@ -319,5 +319,5 @@ const chat: Template = {
   first: { by: 'chat', message: 'What is the total of price: 7, count: 6?' },
 }
 
-/** Graphs to begin with; each runs as it stands. */
+/** Graphs to begin with; each runs without a change. */
 export const TEMPLATES: readonly Template[] = [webhook, report, approval, loop, chat]

@@ -2,8 +2,7 @@ import { useState } from 'react'
 import { problemAt } from '../data/refusal.ts'
 import { Field } from '../kit/controls/field.tsx'
 import { Checkbox, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
-import { notify } from '../kit/notices.tsx'
-import { FormDialog } from '../kit/overlays/dialog.tsx'
+import { ManagedForm } from '../kit/tables/managedform.tsx'
 import { WorkflowChoice } from '../workflows/choice.tsx'
 import { createWidget, updateWidget, type Widget } from './data.ts'
 
@@ -27,11 +26,10 @@ const POSITIONS = [
 ]
 const COLOURS = ['accent', 'background', 'text'] as const
 const AGENTS = { agent: 'true' } as const
-const FIELDS = ['name', 'workflowId', 'theme.title', 'theme.welcomeText']
+const FIELDS = ['workflowId', 'theme.title', 'theme.welcomeText']
 
 /** Makes or changes a widget. */
 export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
-  const [name, setName] = useState(widget?.name ?? '')
   const [workflowId, setWorkflowId] = useState(widget?.workflowId ?? '')
   const [origins, setOrigins] = useState(widget?.allowedOrigins.join('\n') ?? '')
   const [theme, setTheme] = useState(widget?.theme ?? FIRST)
@@ -40,7 +38,7 @@ export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
   const [collectEmail, setCollectEmail] = useState(widget?.collectEmail ?? false)
   const set = (change: Partial<Theme>) => setTheme({ ...theme, ...change })
 
-  const save = async () => {
+  const save = async (name: string) => {
     const limits = {
       ...(perVisitor === undefined ? {} : { perVisitor }),
       ...(perDay === undefined ? {} : { perDay }),
@@ -49,24 +47,21 @@ export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
     const wanted = { name, allowedOrigins, theme, limits, collectEmail }
     if (widget) await updateWidget(widget.id, { ...wanted, ...(workflowId ? { workflowId } : {}) })
     else onMade(await createWidget({ ...wanted, teamId, workflowId }))
-    notify('Saved')
   }
 
   return (
-    <FormDialog
-      open
+    <ManagedForm
+      noun="widget"
+      thing={widget}
       wide
+      nameHelp="Visitors do not see it."
+      maxName={200}
       onClose={onClose}
-      title={widget ? `Edit ${widget.name}` : 'New widget'}
-      label="Save the widget"
-      onSubmit={save}
+      save={save}
       fields={FIELDS}
     >
       {(error) => (
         <>
-          <Field label="Name" required help="Visitors do not see it." error={problemAt(error, 'name')}>
-            <TextInput value={name} onChange={setName} required maxLength={200} />
-          </Field>
           <Field
             label="Workflow"
             help="Those are offered whose chat trigger leads to an agent. It must be active for visitors to chat."
@@ -122,6 +117,6 @@ export function WidgetDialog({ teamId, widget, onClose, onMade }: EditProps) {
           </Checkbox>
         </>
       )}
-    </FormDialog>
+    </ManagedForm>
   )
 }

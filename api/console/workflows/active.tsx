@@ -1,8 +1,8 @@
-import { useState } from 'react'
 import { tellError } from '../data/refusal.ts'
 import { Switch } from '../kit/controls/input.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Pill } from '../kit/status.tsx'
+import { useWork } from '../kit/work.ts'
 import { useRole } from '../shell/role.tsx'
 import { changeWorkflow } from './data.ts'
 
@@ -15,21 +15,15 @@ type ActiveProps = {
 /** Whether a workflow's triggers start executions; a switch for those who may change it. */
 export function ActiveSwitch({ workflow: { id, name, active, teamId }, onError }: ActiveProps) {
   const may = useRole(teamId)
-  const [busy, setBusy] = useState(false)
+  const { busy, run } = useWork({
+    onError: onError ?? ((error) => notify(`${name}: ${tellError(error)}`, 'bad')),
+  })
   if (!may('BUILDER')) return <Pill tone={active ? 'good' : undefined}>{active ? 'Active' : 'Inactive'}</Pill>
   const change = async (next: boolean) => {
-    setBusy(true)
-    try {
-      const { warnings = [] } = await changeWorkflow(id, { active: next })
-      notify(`${name} is ${next ? 'active' : 'inactive'} now`)
-      for (const { message } of warnings) notify(`${name}: ${message}`, 'bad')
-      onError?.(null)
-    } catch (error) {
-      if (onError) onError(error)
-      else notify(`${name}: ${tellError(error)}`, 'bad')
-    } finally {
-      setBusy(false)
-    }
+    const { warnings = [] } = await changeWorkflow(id, { active: next })
+    notify(`${name} is ${next ? 'active' : 'inactive'} now`)
+    for (const { message } of warnings) notify(`${name}: ${message}`, 'bad')
+    onError?.(null)
   }
   return (
     <span className="row">
@@ -37,7 +31,7 @@ export function ActiveSwitch({ workflow: { id, name, active, teamId }, onError }
         checked={active}
         disabled={busy}
         label={`${name} is active`}
-        onChange={(next) => void change(next)}
+        onChange={(next) => run(() => change(next))}
       />
       <span className="quiet" aria-hidden="true">
         {active ? 'Active' : 'Inactive'}

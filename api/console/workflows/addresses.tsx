@@ -8,6 +8,7 @@ import { CopyButton } from '../kit/controls/copy.tsx'
 import { Field } from '../kit/controls/field.tsx'
 import { Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
+import { useWork } from '../kit/work.ts'
 import { useRole } from '../shell/role.tsx'
 import type { Workflow } from './data.ts'
 import { findHooks, type Hook, useLastCall, writeHookCurl } from './hooks.ts'
@@ -67,32 +68,21 @@ function Try({ hook }: { hook: Hook }) {
   const last = useLastCall(hook)
   const [typed, setBody] = useState<string>()
   const body = typed ?? last.data ?? hook.example
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const [answer, setAnswer] = useState<Answer | null>(null)
-  const send = async () => {
-    setBusy(true)
-    setError(null)
-    setAnswer(null)
-    try {
+  const { busy, result: answer, error, run } = useWork<Answer>()
+  const send = () =>
+    run(async () => {
       const json: unknown = hook.sendsBody ? JSON.parse(body || '{}') : undefined
-      const response = await askRaw(hook.method, hook.path, json)
-      setAnswer(await readAnswer(response))
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
+      return readAnswer(await askRaw(hook.method, hook.path, json))
+    })
   return (
     <div className="stack try">
       {hook.sendsBody && (
         <Field label="Body">
-          <Code value={body} onChange={setBody} language="json" lines={8} onSubmit={() => void send()} />
+          <Code value={body} onChange={setBody} language="json" lines={8} onSubmit={send} />
         </Field>
       )}
       <div className="row">
-        <Button look="primary" small busy={busy} onClick={() => void send()}>
+        <Button look="primary" small busy={busy} onClick={send}>
           Send
         </Button>
         {hook.guards.length > 0 && (

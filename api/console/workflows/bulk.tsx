@@ -1,8 +1,8 @@
-import { useState } from 'react'
 import { tellError } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { notify } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { useWork } from '../kit/work.ts'
 import type { WorkflowItem } from './data.ts'
 import { changeWorkflow, deleteWorkflow } from './data.ts'
 import { exportWorkflow } from './transfer/data.ts'
@@ -11,26 +11,23 @@ import { nameFile, saveFile } from './transfer/exporting.tsx'
 type BulkProps = { chosen: readonly WorkflowItem[]; onDone: () => void }
 
 /** What can be done with several workflows at once, one after the other; what is refused is told by its name. */
-export function BulkActions({ chosen, onDone }: BulkProps) {
+export function WorkflowBulk({ chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
-  const [busy, setBusy] = useState(false)
-  const each = async (done: string, work: (workflow: WorkflowItem) => Promise<unknown>) => {
-    if (busy) return
-    setBusy(true)
-    const refused: string[] = []
-    for (const workflow of chosen) {
-      try {
-        await work(workflow)
-      } catch (error) {
-        refused.push(workflow.name)
-        notify(`${workflow.name}: ${tellError(error)}`, 'bad')
+  const { busy, run } = useWork()
+  const each = (done: string, work: (workflow: WorkflowItem) => Promise<unknown>) =>
+    run(async () => {
+      let good = 0
+      for (const workflow of chosen) {
+        try {
+          await work(workflow)
+          good += 1
+        } catch (error) {
+          notify(`${workflow.name}: ${tellError(error)}`, 'bad')
+        }
       }
-    }
-    const good = chosen.length - refused.length
-    if (good > 0) notify(`${tellCount(good)} ${done}`)
-    setBusy(false)
-    onDone()
-  }
+      if (good > 0) notify(`${tellCount(good)} ${done}`)
+      onDone()
+    })
   const activate = (active: boolean) =>
     each(active ? 'activated' : 'deactivated', async ({ id, active: now }) => {
       if (now !== active) await changeWorkflow(id, { active })
@@ -54,13 +51,13 @@ export function BulkActions({ chosen, onDone }: BulkProps) {
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form
     <div className="row bulk" role="group" aria-label={`With ${tellCount(chosen.length)}`}>
       <span className="quiet">{chosen.length} chosen</span>
-      <Button small busy={busy} onClick={() => void activate(true)}>
+      <Button small busy={busy} onClick={() => activate(true)}>
         Activate
       </Button>
-      <Button small disabled={busy} onClick={() => void activate(false)}>
+      <Button small disabled={busy} onClick={() => activate(false)}>
         Deactivate
       </Button>
-      <Button small disabled={busy} icon="download" onClick={() => void take()}>
+      <Button small disabled={busy} icon="download" onClick={take}>
         Export
       </Button>
       <Button small disabled={busy} look="danger" icon="trash" onClick={remove}>

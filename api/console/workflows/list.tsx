@@ -15,7 +15,7 @@ import { Age } from '../kit/time.tsx'
 import { type Command, useCommands } from '../shell/commands.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { ActiveSwitch } from './active.tsx'
-import { BulkActions } from './bulk.tsx'
+import { WorkflowBulk } from './bulk.tsx'
 import { useWorkflows, type WorkflowItem } from './data.ts'
 import { NextRun } from './schedules.tsx'
 import './workflows.css'
@@ -81,7 +81,7 @@ export function WorkflowsPage() {
             ]}
           />
         </Field>
-        {picked.length > 0 && <BulkActions chosen={picked} onDone={() => setChosen(new Set())} />}
+        {picked.length > 0 && <WorkflowBulk chosen={picked} onDone={() => setChosen(new Set())} />}
       </div>
       <Loaded query={found}>
         {(list) =>

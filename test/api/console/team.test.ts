@@ -187,7 +187,14 @@ describe.skipIf(missing)('the pages of a team', () => {
     await write('"eu')
     await dialog.getByRole('button', { name: 'Create' }).click()
     await dialog.getByText('must be JSON').waitFor()
-    await write('["eu"]')
+    await write('["us"]')
+    // The editor is not told of a new selection at once; the browser would keep the colour of what is typed over.
+    await dialog.locator('.cm-matchingBracket').first().waitFor()
+    await page.evaluate(() => {
+      addEventListener('selectionchange', (event) => event.stopImmediatePropagation(), true)
+      getSelection()!.selectAllChildren(document.querySelector('[role=dialog] .cm-content')!)
+    })
+    await page.keyboard.insertText('["eu"]')
     await dialog.getByRole('button', { name: 'Create' }).click()
     await row(key).getByText('["eu"]').waitFor()
     await expectNarrow()

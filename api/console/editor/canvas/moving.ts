@@ -1,6 +1,7 @@
 import { applyNodeChanges, type NodeChange } from '@xyflow/react'
 import { useCallback, useLayoutEffect, useRef, useState } from 'react'
 import type { Acts } from '../graph/acts.ts'
+import { findLoopUnder } from '../graph/drop.ts'
 import type { NodeTypes } from '../graph/kinds.ts'
 import { fitLoops } from '../graph/model.ts'
 import { type EditorStore, useEditor } from '../graph/store.ts'
@@ -61,9 +62,9 @@ export function useMoving({ store, types, acts, readOnly }: CanvasOf) {
       const { nodes: fitted, sizes } = fitLoops(store.get().draft.nodes, types)
       const placed = fitted.map((node) => ({ ...node, position: at.get(node.id) ?? node.position }))
       const first = placed.find(({ id }) => at.has(id))
-      markLoop(first && acts.loopUnder(placed, first.id, sizes))
+      markLoop(first && findLoopUnder(placed, first.id, sizes))
     },
-    [store, acts, types],
+    [store, types],
   )
 
   const stop = useCallback(

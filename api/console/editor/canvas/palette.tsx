@@ -1,6 +1,7 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Button } from '../../kit/controls/button.tsx'
-import { GROUPS, type Group, kindOf, type NodeType, type NodeTypes } from '../graph/kinds.ts'
+import type { NodeType } from '../../nodeform/data.ts'
+import { GROUPS, type Group, kindOf, type NodeTypes } from '../graph/kinds.ts'
 import { DRAGGED } from './canvas.tsx'
 import { Sign } from './signs.tsx'
 

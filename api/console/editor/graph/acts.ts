@@ -1,6 +1,8 @@
+import type { Point } from '../../graph/place.ts'
 import { notify } from '../../kit/notices.tsx'
 import type { GraphEdge } from '../../nodeform/contract.ts'
 import { copyNodes, pasteNodes } from './clipboard.ts'
+import { dropAt } from './drop.ts'
 import {
   addNode,
   addNote,
@@ -12,8 +14,8 @@ import {
   type Target,
   toggleDisabled,
 } from './edits.ts'
-import { handlesOf, isLoop, isTrigger, type NodeTypes } from './kinds.ts'
-import { type Draft, type EditorNode, type End, findLoopAt, findSpot, fitLoops, refuseEdge } from './model.ts'
+import { handlesOf, isLoop, type NodeTypes } from './kinds.ts'
+import { type Draft, type EditorNode, type End, fitLoops, refuseEdge } from './model.ts'
 import type { EditorStore } from './store.ts'
 
 export type Acts = ReturnType<typeof createActs>
@@ -24,27 +26,24 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
   const nodeOf = (id: string): EditorNode | undefined =>
     store.get().draft.nodes.find((node) => node.id === id)
   const chosen = () => store.get().selected
+  const paste = (text: string, parentId: string | undefined) => {
+    const pasted = pasteNodes(store.get().draft, text, types, parentId)
+    if (pasted) store.edit(refit(pasted.draft), { selected: new Set(pasted.renamed.values()) })
+    return pasted?.renamed
+  }
 
   const acts = {
     nodeOf,
     /** The node that the next one follows: the only one that is selected. */
     anchor: () => (chosen().size === 1 ? nodeOf([...chosen()][0]!) : undefined),
-    /** The first handle of a node that no edge uses yet, else its first one. */
-    freeEnd(node: EditorNode): End {
-      const used = store.get().draft.edges.filter(({ source }) => source === node.id)
-      const handles = handlesOf(node, types)
-      const free = handles.find(
-        (handle) => !used.some(({ sourceHandle }) => (sourceHandle ?? null) === handle),
-      )
-      return { id: node.id, handle: free === undefined ? (handles[0] ?? null) : free }
-    },
+    freeEnd: (node: EditorNode): End => findFreeEnd(store.get().draft, node, types),
     add(type: string, target: Target) {
       const { draft, id } = addNode(store.get().draft, type, target, types)
       store.edit(refit(draft), { selected: new Set([id]) })
       focus(id)
       return id
     },
-    addNote(at: { x: number; y: number }) {
+    addNote(at: Point) {
       const { draft, id } = addNote(store.get().draft, at)
       store.edit(draft, { selected: new Set([id]) })
     },
@@ -75,25 +74,20 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     },
     /** The ids that what is pasted has got; undefined if the text holds nothing that can be. */
     paste(text: string): ReadonlyMap<string, string> | undefined {
-      const [only] = chosen().size === 1 ? [...chosen()] : []
-      const anchor = only === undefined ? undefined : nodeOf(only)
-      const parentId =
-        anchor && isLoop(anchor.type) && !hasInside(text, anchor.id) ? anchor.id : anchor?.parentId
-      const pasted = pasteNodes(store.get().draft, text, types, triggers(text) ? undefined : parentId)
-      if (!pasted) return undefined
-      const ids = new Set(pasted.renamed.values())
-      store.edit(refit(pasted.draft), { selected: ids })
-      const [first] = ids
+      const anchor = acts.anchor()
+      const inside = anchor && isLoop(anchor.type) && !holdsNode(text, anchor.id)
+      const parentId = inside ? anchor.id : anchor?.parentId
+      const renamed = paste(text, holdsTrigger(text, types) ? undefined : parentId)
+      const [first] = renamed?.values() ?? []
       if (first) focus(first)
-      return pasted.renamed
+      return renamed
     },
     duplicate() {
       const text = acts.copy()
       if (!text) return
       const parents = new Set([...chosen()].map((id) => nodeOf(id)?.parentId))
       const [parent] = parents.size === 1 ? [...parents] : []
-      const pasted = pasteNodes(store.get().draft, text, types, parent)
-      if (pasted) store.edit(refit(pasted.draft), { selected: new Set(pasted.renamed.values()) })
+      paste(text, parent)
     },
     putInto(ids: ReadonlySet<string>, parentId: string | undefined) {
       const before = store.get().draft
@@ -101,35 +95,12 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
       tellCut(before, next)
       store.edit(refit(next))
     },
-    /** Nodes were dragged to these places: they are in the loop that they lie on then. */
-    drop(positions: ReadonlyMap<string, { x: number; y: number }>, key?: string) {
+    /** Nodes and notes were moved to these places. With a key, which the arrow keys have, nodes stay in their loops. */
+    drop(places: ReadonlyMap<string, Point>, key?: string) {
       const before = store.get().draft
-      const { nodes, sizes } = fitLoops(before.nodes, types)
-      const moved = nodes.map((node) => {
-        const position = positions.get(node.id)
-        return position ? { ...node, position: round(position) } : node
-      })
-      const notes = before.notes.map((note) => {
-        const position = positions.get(note.id)
-        return position ? { ...note, position: round(position) } : note
-      })
-      let next: Draft = { ...before, nodes: moved, notes }
-      // What moves with its loop stays in it, and the arrow keys move nothing into another loop.
-      const movers = [...(key ? [] : positions.keys())].filter((id) => {
-        const node = moved.find((one) => one.id === id)
-        return node && !isTrigger(node.type, types) && !positions.has(node.parentId ?? '')
-      })
-      const loops = Map.groupBy(movers, (id) => acts.loopUnder(moved, id, sizes))
-      for (const [loop, ids] of loops) next = putInto(next, ids, loop)
+      const next = dropAt(before, places, types, key !== undefined)
       tellCut(before, next)
       store.edit(refit(next), key ? { key } : {})
-    },
-    loopUnder(nodes: EditorNode[], id: string, sizes: ReturnType<typeof fitLoops>['sizes']) {
-      const spot = findSpot(nodes, id)
-      const { width, height } = sizes.get(id)!
-      const centre = { x: spot.x + width / 2, y: spot.y + Math.min(height / 2, 60) }
-      const inside = new Set(nodes.filter((node) => isUnder(nodes, node, id)).map((node) => node.id))
-      return findLoopAt(nodes, sizes, centre, inside)
     },
     arrange() {
       store.edit(refit(arrange(store.get().draft, types)))
@@ -140,29 +111,24 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     },
   }
   return acts
+}
 
-  function triggers(text: string): boolean {
-    return [...types.values()].some(({ type, kind }) => kind === 'trigger' && text.includes(`"${type}"`))
-  }
+/** The first handle of a node that no edge uses yet, else its first one. */
+function findFreeEnd({ edges }: Draft, node: EditorNode, types: NodeTypes): End {
+  const { id } = node
+  const used = edges.filter(({ source }) => source === id).map(({ sourceHandle }) => sourceHandle ?? null)
+  const handles = handlesOf(node, types)
+  const free = handles.find((handle) => !used.includes(handle))
+  return { id, handle: free === undefined ? (handles[0] ?? null) : free }
 }
 
 /** A copied loop is not pasted into itself. */
-function hasInside(text: string, id: string): boolean {
+function holdsNode(text: string, id: string): boolean {
   return text.includes(`"id": "${id}"`)
 }
 
-function isUnder(nodes: EditorNode[], node: EditorNode, loop: string): boolean {
-  const byId = new Map(nodes.map((one) => [one.id, one]))
-  const seen = new Set<string>()
-  for (let at: EditorNode | undefined = node; at && !seen.has(at.id); at = byId.get(at.parentId ?? '')) {
-    if (at.id === loop) return true
-    seen.add(at.id)
-  }
-  return false
-}
-
-function round({ x, y }: { x: number; y: number }) {
-  return { x: Math.round(x), y: Math.round(y) }
+function holdsTrigger(text: string, types: NodeTypes): boolean {
+  return [...types.values()].some(({ type, kind }) => kind === 'trigger' && text.includes(`"${type}"`))
 }
 
 function tellCut(before: Draft, after: Draft): void {

@@ -1,8 +1,8 @@
 import { nameConstant } from '../../kit/status.tsx'
 import type { GraphNode } from '../../nodeform/contract.ts'
+import type { NodeType } from '../../nodeform/data.ts'
 import type { SignName } from '../canvas/signs.tsx'
 
-export type NodeType = { type: string; kind: string; summary: string; handles: (string | null)[] }
 export type NodeTypes = ReadonlyMap<string, NodeType>
 
 /** The groups of the palette, in its order. */
@@ -114,7 +114,7 @@ export function handlesOf(node: GraphNode, types: NodeTypes): (string | null)[] 
   return node.onError === 'BRANCH' && !own.includes('error') ? [...own, 'error'] : own
 }
 
-/** How a handle is called where it stands. */
+/** What the canvas calls a handle. */
 export function nameHandle(handle: string | null): string {
   return handle ?? 'then'
 }

@@ -7,7 +7,7 @@ import { Refused } from '../../kit/states.tsx'
 import { isOpen } from '../../kit/status.tsx'
 import { formatDuration, Time, Until } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
-import type { Graph } from '../../workflows/versions/data.ts'
+import type { VersionGraph } from '../../workflows/versions/data.ts'
 import { ExecutionLink } from '../list.tsx'
 import type { Run } from '../live.ts'
 import type { NodeRecord, RecordState, useRecord } from '../records.ts'
@@ -25,7 +25,7 @@ import { Raw, Value } from './value.tsx'
 export type DetailProps = {
   run: Run
   tree: Tree
-  graph: Graph | undefined
+  graph: VersionGraph | undefined
   teamId: string | undefined
   nodeId: string
   record: RecordState | undefined

@@ -3,7 +3,7 @@ import { Checkbox } from '../../kit/controls/input.tsx'
 import { Tabs } from '../../kit/controls/tabs.tsx'
 import { Loading } from '../../kit/states.tsx'
 import { isOpen } from '../../kit/status.tsx'
-import type { Graph } from '../../workflows/versions/data.ts'
+import type { VersionGraph } from '../../workflows/versions/data.ts'
 import { RunGraph } from '../graph.tsx'
 import { useExecutionKeys } from '../keys.ts'
 import type { Run } from '../live.ts'
@@ -16,7 +16,7 @@ import { type useChosen, useRows } from './chosen.ts'
 type ViewsProps = {
   run: Run
   /** Missing where the workflow cannot be read. */
-  graph: Graph | undefined
+  graph: VersionGraph | undefined
   tree: Tree
   known: ReadonlyMap<string, NodeRecord>
   chosen: ReturnType<typeof useChosen>

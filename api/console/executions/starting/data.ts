@@ -3,6 +3,9 @@ import { resource } from '../../data/resource.ts'
 
 const { write } = resource('executions')
 
+const workflow = api.api.workflows[':id']
+const node = workflow.nodes[':nodeId']
+
 /** Of a second try after a broken connection: the same key starts no second execution. */
 export function makeKey(): string {
   // crypto.randomUUID is for secure origins; an installation in a private network may have none.
@@ -19,22 +22,18 @@ export async function recoverExecution(id: string, { how, version, key }: Recove
   return write(read(route.$post(asked, { headers: asked.header })))
 }
 
-type Start = {
-  teamId: string
-  data: Record<string, unknown>
-  pinned?: Record<string, { output: unknown; handle?: string | null }>
-}
+type Start = Parameters<typeof workflow.execute.$post>[0]['json']
 
 export async function executeWorkflow(id: string, json: Start, key: string) {
   const headers = { 'Idempotency-Key': key }
-  return write(read(api.api.workflows[':id'].execute.$post({ param: { id }, json, query: {} }, { headers })))
+  return write(read(workflow.execute.$post({ param: { id }, json, query: {} }, { headers })))
 }
 
-type Single = { input?: unknown; nodes?: Record<string, unknown>; item?: unknown; version?: number }
+type Single = Parameters<typeof node.run.$post>[0]['json']
 
 /** Executes one node alone; what it does is real. */
 export async function runNode(workflowId: string, nodeId: string, json: Single, key: string) {
   const headers = { 'Idempotency-Key': key }
   const param = { id: workflowId, nodeId }
-  return write(read(api.api.workflows[':id'].nodes[':nodeId'].run.$post({ param, json }, { headers })))
+  return write(read(node.run.$post({ param, json }, { headers })))
 }

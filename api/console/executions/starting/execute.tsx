@@ -1,10 +1,5 @@
-import { useRef, useState } from 'react'
-import { go } from '../../kit/address.ts'
-import { Code } from '../../kit/code/code.tsx'
-import { Field } from '../../kit/controls/field.tsx'
-import { FormDialog } from '../../kit/overlays/dialog.tsx'
-import { executeWorkflow, makeKey } from './data.ts'
-import { readJson } from './starting.tsx'
+import { executeWorkflow } from './data.ts'
+import { ValuesDialog } from './dialog.tsx'
 
 /** What was sent last to each workflow, as long as the console is open. */
 const sent = new Map<string, string>()
@@ -20,44 +15,32 @@ type Props = {
   onClose: () => void
 }
 
-/** Asks for the trigger's data, starts an execution and goes to it. */
+/** Asks for the trigger's data, and executes the workflow with it. */
 export function ExecuteDialog({ open, teamId, id, name, save, onClose }: Props) {
-  const [text, setText] = useState(() => sent.get(id ?? '') ?? '{\n  \n}')
-  const tried = useRef({ text: '', key: '' })
-  const form = useRef<HTMLDivElement>(null)
-  const start = async () => {
-    const data = readJson(text) as Record<string, unknown>
-    const workflowId = save ? await save() : id!
-    // A second try of the same after a broken connection must not start a second execution.
-    if (tried.current.text !== text || tried.current.key === '') tried.current = { text, key: makeKey() }
-    const { executionId } = await executeWorkflow(workflowId, { teamId, data }, tried.current.key)
-    tried.current = { text: '', key: '' }
-    sent.set(workflowId, text)
-    go(`/executions/${executionId}`)
-  }
   return (
-    <FormDialog
+    <ValuesDialog
       open={open}
-      wide
-      onClose={onClose}
       title={`Execute ${name}`}
       label={save ? 'Save and execute' : 'Execute'}
-      onSubmit={start}
-    >
-      <div ref={form}>
-        <Field
-          label="Data"
-          help="A JSON object: the output of the trigger, $trigger in expressions. Ctrl+Enter executes."
-        >
-          <Code
-            value={text}
-            onChange={setText}
-            language="json"
-            lines={14}
-            onSubmit={() => form.current?.closest('form')?.requestSubmit()}
-          />
-        </Field>
-      </div>
-    </FormDialog>
+      onClose={onClose}
+      fields={[
+        {
+          name: 'data',
+          label: 'Data',
+          help: 'A JSON object: the output of the trigger, $trigger in expressions. Ctrl+Enter executes.',
+          json: sent.get(id ?? '') ?? '{\n  \n}',
+        },
+      ]}
+      start={async ({ data }, key, texts) => {
+        const workflowId = save ? await save() : id!
+        const started = await executeWorkflow(
+          workflowId,
+          { teamId, data: data as Record<string, unknown> },
+          key,
+        )
+        sent.set(workflowId, texts.data!)
+        return started
+      }}
+    />
   )
 }

@@ -1,21 +1,11 @@
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { go } from '../../kit/address.ts'
-import { Code } from '../../kit/code/code.tsx'
 import { Field } from '../../kit/controls/field.tsx'
 import { Select } from '../../kit/controls/input.tsx'
 import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import type { Run } from '../live.ts'
 import { executeWorkflow, makeKey, recoverExecution, runNode } from './data.ts'
-
-/** Reads what somebody typed; throws with what is wrong. */
-export function readJson(text: string): unknown {
-  if (text.trim() === '') return {}
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new Error(`This is not JSON: ${error instanceof Error ? error.message : String(error)}`)
-  }
-}
+import { ValuesDialog } from './dialog.tsx'
 
 function writeJson(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2)
@@ -69,52 +59,12 @@ export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
   )
 }
 
-type Asked = {
-  title: string
-  label: string
-  text: ReactNode
-  fields: { name: string; label: string; help?: string; value: unknown }[]
-  start: (values: Record<string, unknown>, key: string) => Promise<{ executionId: string }>
-}
-
-/** Asks for JSON values, starts an execution with them and goes to it. */
-function StartDialog({ title, label, text, fields, start, onClose }: Asked & { onClose: () => void }) {
-  const [texts, setTexts] = useState(() =>
-    Object.fromEntries(fields.map(({ name, value }) => [name, writeJson(value)])),
-  )
-  const [tried, setTried] = useState({ text: '', key: makeKey() })
-  const send = async () => {
-    const values = Object.fromEntries(Object.entries(texts).map(([name, one]) => [name, readJson(one)]))
-    const said = JSON.stringify(texts)
-    const now =
-      tried.text === said || tried.text === '' ? { ...tried, text: said } : { text: said, key: makeKey() }
-    setTried(now)
-    const { executionId } = await start(values, now.key)
-    go(`/executions/${executionId}`)
-  }
-  return (
-    <FormDialog open onClose={onClose} title={title} label={label} wide onSubmit={send}>
-      <p>{text}</p>
-      {fields.map(({ name, label, help }) => (
-        <Field key={name} label={label} help={help}>
-          <Code
-            value={texts[name] ?? ''}
-            onChange={(next) => setTexts({ ...texts, [name]: next })}
-            language="json"
-            lines={fields.length > 1 ? 8 : 14}
-          />
-        </Field>
-      ))}
-    </FormDialog>
-  )
-}
-
 type WorkflowProps = { run: Run; teamId: string; newest: number | undefined; onClose: () => void }
 
 /** Executes the workflow as it is now with this execution's input, which may be changed first. */
 export function InputDialog({ run, teamId, newest, onClose }: WorkflowProps) {
   return (
-    <StartDialog
+    <ValuesDialog
       onClose={onClose}
       title={`Execute ${run.workflowName} with this input`}
       label="Execute"
@@ -124,7 +74,7 @@ export function InputDialog({ run, teamId, newest, onClose }: WorkflowProps) {
           name: 'data',
           label: 'Data',
           help: 'A JSON object: the output of the trigger.',
-          value: run.inputData,
+          json: writeJson(run.inputData),
         },
       ]}
       start={({ data }, key) =>
@@ -163,21 +113,28 @@ export function NodeDialog({ run, nodeId, name, input, item, onClose }: NodeProp
     ),
   )
   return (
-    <StartDialog
+    <ValuesDialog
       onClose={onClose}
       title={`Execute ${name} alone`}
       label="Execute the node"
       text="What the node does is real: a request that it makes is sent."
       fields={[
-        { name: 'input', label: 'Input', help: '$input in its expressions.', value: unwrap(input) },
+        { name: 'input', label: 'Input', help: '$input in its expressions.', json: writeJson(unwrap(input)) },
         ...(item === undefined
           ? []
-          : [{ name: 'item', label: 'Item', help: '$item in its expressions.', value: unwrap(item) }]),
+          : [
+              {
+                name: 'item',
+                label: 'Item',
+                help: '$item in its expressions.',
+                json: writeJson(unwrap(item)),
+              },
+            ]),
         {
           name: 'nodes',
           label: 'Outputs of other nodes',
           help: '$nodes in its expressions.',
-          value: outputs,
+          json: writeJson(outputs),
         },
       ]}
       start={({ input, nodes, item }, key) =>
@@ -203,12 +160,12 @@ export function PinDialog({
   onClose,
 }: NodeProps & { teamId: string }) {
   return (
-    <StartDialog
+    <ValuesDialog
       onClose={onClose}
       title={`Execute with ${name} pinned`}
       label="Execute"
       text={`${name} is not executed but gives this output, in a new execution of the newest version with the same input.`}
-      fields={[{ name: 'output', label: `Output of ${name}`, value: output }]}
+      fields={[{ name: 'output', label: `Output of ${name}`, json: writeJson(output) }]}
       start={({ output }, key) =>
         executeWorkflow(
           run.workflowId,

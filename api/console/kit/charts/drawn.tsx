@@ -18,35 +18,21 @@ export type ChartProps = {
 }
 
 const LEFT = 52
+const RIGHT = 8
 const BOTTOM = 20
 const TOP = 8
+/** The labels of points are at least this far from each other. */
+const LABEL_GAP = 90
 
 /** The chart itself; pages use `Chart`, which loads it. */
-export function DrawnChart({
-  label,
-  kind,
-  points,
-  series,
-  format = plain,
-  formatPoint = String,
-  height = 180,
-}: ChartProps) {
-  const place = useRef<HTMLElement>(null)
-  const [width, setWidth] = useState(600)
+export function DrawnChart(props: ChartProps) {
+  const { label, points, series, format = plain, formatPoint = String } = props
+  const { place, width } = useWidth()
   const [at, setAt] = useState<number | null>(null)
-  useLayoutEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => setWidth(Math.max(200, entry!.contentRect.width)))
-    watcher.observe(place.current!)
-    return () => watcher.disconnect()
-  }, [])
-  const top = roundUp(Math.max(0, ...points.map((_, at) => highest(kind, series, at))))
-  const inner = width - LEFT - 8
-  const step = points.length > 0 ? inner / points.length : inner
-  const x = (index: number) => LEFT + step * (index + 0.5)
-  const y = (value: number) => TOP + (height - TOP - BOTTOM) * (1 - value / top)
+  const scale = planScale(props, width)
   const point = (event: PointerEvent<SVGSVGElement>) => {
     const { left } = event.currentTarget.getBoundingClientRect()
-    const index = Math.floor((event.clientX - left - LEFT) / step)
+    const index = Math.floor((event.clientX - left - LEFT) / scale.step)
     setAt(index >= 0 && index < points.length ? index : null)
   }
   const key = (event: KeyboardEvent) => {
@@ -57,7 +43,6 @@ export function DrawnChart({
       Math.min(points.length - 1, Math.max(0, (before ?? (by > 0 ? -1 : points.length)) + by)),
     )
   }
-  const every = Math.max(1, Math.ceil(points.length / Math.max(1, Math.floor(inner / 90))))
   return (
     <figure className="chart" ref={place}>
       <figcaption>
@@ -70,8 +55,8 @@ export function DrawnChart({
         ))}
       </figcaption>
       <svg
-        viewBox={`0 0 ${width} ${height}`}
-        height={height}
+        viewBox={`0 0 ${width} ${scale.height}`}
+        height={scale.height}
         role="img"
         aria-label={`${label}: arrow keys tell the values`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys tell its values
@@ -80,33 +65,7 @@ export function DrawnChart({
         onPointerLeave={() => setAt(null)}
         onKeyDown={key}
       >
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
-            <line className="grid" x1={LEFT} x2={width - 8} y1={y(top * share)} y2={y(top * share)} />
-            <text x={LEFT - 6} y={y(top * share) + 4} textAnchor="end">
-              {format(top * share)}
-            </text>
-          </g>
-        ))}
-        {points.map((one, index) =>
-          index % every === 0 ? (
-            <text key={one} x={x(index)} y={height - 4} textAnchor="middle">
-              {formatPoint(one)}
-            </text>
-          ) : null,
-        )}
-        {at !== null && <line className="cursor" x1={x(at)} x2={x(at)} y1={TOP} y2={height - BOTTOM} />}
-        {kind === 'line'
-          ? series.map((one, index) => (
-              <path
-                key={one.name}
-                d={drawLine(one, x, y)}
-                fill="none"
-                strokeWidth={1.8}
-                stroke={colourOf(one, index)}
-              />
-            ))
-          : points.map((one, index) => <Bar key={one} {...{ series, index, x: x(index), step, y }} />)}
+        <Drawing {...props} scale={scale} at={at} />
       </svg>
       <div className="now" aria-live="polite">
         {at !== null &&
@@ -135,9 +94,73 @@ export function DrawnChart({
   )
 }
 
-type BarProps = { series: Series[]; index: number; x: number; step: number; y: (value: number) => number }
+/** How wide there is room for the chart, in pixels. */
+function useWidth() {
+  const place = useRef<HTMLElement>(null)
+  const [width, setWidth] = useState(600)
+  useLayoutEffect(() => {
+    const watcher = new ResizeObserver(([entry]) => setWidth(Math.max(200, entry!.contentRect.width)))
+    watcher.observe(place.current!)
+    return () => watcher.disconnect()
+  }, [])
+  return { place, width }
+}
 
-function Bar({ series, index, x, step, y }: BarProps) {
+type Scale = ReturnType<typeof planScale>
+
+/** Where points and values are drawn: `top` is the highest value, `right` where the lines of the grid end. */
+function planScale({ kind, points, series, height = 180 }: ChartProps, width: number) {
+  const top = roundUp(Math.max(0, ...points.map((_, at) => highest(kind, series, at))))
+  const right = width - RIGHT
+  const step = (right - LEFT) / Math.max(1, points.length)
+  return {
+    ...{ top, right, step, height },
+    x: (index: number) => LEFT + step * (index + 0.5),
+    y: (value: number) => TOP + (height - TOP - BOTTOM) * (1 - value / top),
+  }
+}
+
+type DrawingProps = ChartProps & { scale: Scale; at: number | null }
+
+function Drawing({ kind, points, series, format = plain, formatPoint = String, scale, at }: DrawingProps) {
+  const { top, right, height, x, y } = scale
+  const labels = Math.max(1, Math.floor((right - LEFT) / LABEL_GAP))
+  const every = Math.max(1, Math.ceil(points.length / labels))
+  return (
+    <>
+      {[0, 0.5, 1].map((share) => (
+        <g key={share}>
+          <line className="grid" x1={LEFT} x2={right} y1={y(top * share)} y2={y(top * share)} />
+          <text x={LEFT - 6} y={y(top * share) + 4} textAnchor="end">
+            {format(top * share)}
+          </text>
+        </g>
+      ))}
+      {points.map((one, index) =>
+        index % every === 0 ? (
+          <text key={one} x={x(index)} y={height - 4} textAnchor="middle">
+            {formatPoint(one)}
+          </text>
+        ) : null,
+      )}
+      {at !== null && <line className="cursor" x1={x(at)} x2={x(at)} y1={TOP} y2={height - BOTTOM} />}
+      {kind === 'line'
+        ? series.map((one, index) => (
+            <path
+              key={one.name}
+              d={drawLine(one, scale)}
+              fill="none"
+              strokeWidth={1.8}
+              stroke={colourOf(one, index)}
+            />
+          ))
+        : points.map((one, index) => <Bar key={one} {...{ series, index, scale }} />)}
+    </>
+  )
+}
+
+function Bar({ series, index, scale }: { series: Series[]; index: number; scale: Scale }) {
+  const { x, y, step } = scale
   let from = 0
   const wide = Math.max(1, Math.min(28, step * 0.7))
   return series.map((one, at) => {
@@ -149,7 +172,7 @@ function Bar({ series, index, x, step, y }: BarProps) {
     return (
       <rect
         key={one.name}
-        x={x - wide / 2}
+        x={x(index) - wide / 2}
         y={y(base + value)}
         width={wide}
         height={high}
@@ -162,7 +185,7 @@ function Bar({ series, index, x, step, y }: BarProps) {
 /** A small circle around where the pen is. */
 const DOT = 'm-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0'
 
-function drawLine({ values }: Series, x: (index: number) => number, y: (value: number) => number): string {
+function drawLine({ values }: Series, { x, y }: Scale): string {
   let pen = 'M'
   return values
     .map((value, index) => {

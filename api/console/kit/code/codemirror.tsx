@@ -81,9 +81,9 @@ export function baseExtensions(): Extension[] {
  * Types over what is selected. The browser would keep its colour by an inline style, which the policy refuses.
  */
 function replaceSelected(event: InputEvent, view: EditorView): boolean {
-  const { from, to, empty } = view.state.selection.main
+  const { from, to } = findReplaced(view)
   const { data, inputType, isComposing } = event
-  if (inputType !== 'insertText' || !data || isComposing || empty || view.state.readOnly) return false
+  if (inputType !== 'insertText' || !data || isComposing || from === to || view.state.readOnly) return false
   event.preventDefault()
   const replace = () =>
     view.state.update({
@@ -95,6 +95,36 @@ function replaceSelected(event: InputEvent, view: EditorView): boolean {
   const handlers = view.state.facet(EditorView.inputHandler)
   if (!handlers.some((handle) => handle(view, from, to, data, replace))) view.dispatch(replace())
   return true
+}
+
+/** The text that typing replaces. The editor learns of a selection a moment after it was made; the page knows at once. */
+function findReplaced(view: EditorView): { from: number; to: number } {
+  const { main } = view.state.selection
+  const made = getSelection()
+  const range = made?.rangeCount ? made.getRangeAt(0) : null
+  const isNews = main.empty && range?.collapsed === false
+  if (!isNews || !view.contentDOM.contains(range.commonAncestorContainer)) return main
+  return {
+    from: view.posAtDOM(range.startContainer, range.startOffset),
+    to: view.posAtDOM(range.endContainer, range.endOffset),
+  }
+}
+
+/** What an editor is called: as a Field around it says, or by a label of its own. */
+export function nameEditor(id?: string, label?: string, describedBy?: string): Extension {
+  return EditorView.contentAttributes.of({
+    // A label names real inputs only; the editor is none.
+    ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
+    ...(label ? { 'aria-label': label } : {}),
+    ...(describedBy ? { 'aria-describedby': describedBy } : {}),
+  })
+}
+
+/** Shows another value, unless it is what was typed. */
+export function replaceText(view: EditorView | null, value: string): void {
+  const text = view?.state.doc.toString()
+  if (text !== undefined && text !== value)
+    view?.dispatch({ changes: { from: 0, to: text.length, insert: value } })
 }
 
 function speak(language: CodeProps['language']): Extension {
@@ -144,26 +174,18 @@ export function CodeMirror(props: CodeProps & { id?: string; describedBy?: strin
     return () => made.destroy()
   }, [])
   useEffect(() => {
-    const attributes: Record<string, string> = {
-      // A label names real inputs only; the editor is none.
-      ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
-      ...(label ? { 'aria-label': label } : {}),
-      ...(describedBy ? { 'aria-describedby': describedBy } : {}),
-    }
     const height = EditorView.theme({ '.cm-scroller': { maxHeight: `${lines * 1.6}em`, overflow: 'auto' } })
     const next: Extension[] = [
       speak(language),
       EditorState.readOnly.of(readOnly),
-      EditorView.contentAttributes.of(attributes),
+      nameEditor(id, label, describedBy),
       height,
       ...((extensions ?? []) as Extension[]),
     ]
     view.current?.dispatch({ effects: changing.current.reconfigure(next) })
   }, [language, readOnly, id, label, describedBy, lines, extensions])
   useEffect(() => {
-    const { current } = view
-    const text = current?.state.doc.toString()
-    if (current && text !== value) current.dispatch({ changes: { from: 0, to: text!.length, insert: value } })
+    replaceText(view.current, value)
   }, [value])
   return <div className="code-editor" ref={place} />
 }

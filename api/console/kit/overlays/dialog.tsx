@@ -3,8 +3,8 @@ import { Dialog as Base } from '@base-ui/react/dialog'
 import type { ReactNode } from 'react'
 import { problemsOf } from '../../data/refusal.ts'
 import { Button } from '../controls/button.tsx'
-import { useSend } from '../send.ts'
 import { Refused } from '../states.tsx'
+import { useSend } from '../work.ts'
 
 type DialogProps = {
   open: boolean

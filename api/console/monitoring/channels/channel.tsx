@@ -5,8 +5,8 @@ import { Button } from '../../kit/controls/button.tsx'
 import { CopyButton } from '../../kit/controls/copy.tsx'
 import { Field } from '../../kit/controls/field.tsx'
 import { Select, TextArea, TextInput } from '../../kit/controls/input.tsx'
-import { notify } from '../../kit/notices.tsx'
-import { Dialog, FormDialog } from '../../kit/overlays/dialog.tsx'
+import { Dialog } from '../../kit/overlays/dialog.tsx'
+import { ManagedForm } from '../../kit/tables/managedform.tsx'
 import { CHANNEL_TYPES, type Channel, createChannel, updateChannel } from './data.ts'
 
 type Kind = Channel['type']
@@ -22,7 +22,6 @@ type DialogProps = {
 export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProps) {
   const config = channel?.config
   const mail = config && 'recipients' in config ? config : null
-  const [name, setName] = useState(channel?.name ?? '')
   const [type, setType] = useState<Kind>(channel?.type ?? 'EMAIL')
   const [recipients, setRecipients] = useState(mail?.recipients.join('\n') ?? '')
   const [credentialId, setCredentialId] = useState(mail?.credentialId ?? '')
@@ -30,30 +29,25 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
   const { data: credentials = [] } = useCredentials(teamId)
   const servers = credentials.filter((one) => one.type === 'SMTP')
 
-  const save = async () => {
+  const save = async (name: string) => {
     const list = recipients.split(/[\s,]+/).filter(Boolean)
     const wanted = type === 'EMAIL' ? { recipients: list, credentialId: credentialId || null } : { url }
     const saved = channel
       ? await updateChannel(channel, { name, config: wanted })
       : await createChannel(teamId, { name, type, config: wanted })
     if (saved.secret) onSecret(saved.secret)
-    notify('Saved')
   }
 
   return (
-    <FormDialog
-      open
+    <ManagedForm
+      noun="channel"
+      thing={channel}
       onClose={onClose}
-      title={channel ? `Edit ${channel.name}` : 'New channel'}
-      label="Save the channel"
-      onSubmit={save}
-      fields={['name', 'config.url', 'config.credentialId']}
+      save={save}
+      fields={['config.url', 'config.credentialId']}
     >
       {(error) => (
         <>
-          <Field label="Name" required error={problemAt(error, 'name')}>
-            <TextInput value={name} onChange={setName} required maxLength={100} />
-          </Field>
           <Field label="Type">
             <Select
               value={type}
@@ -92,7 +86,7 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
           )}
         </>
       )}
-    </FormDialog>
+    </ManagedForm>
   )
 }
 

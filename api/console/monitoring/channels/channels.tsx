@@ -6,7 +6,7 @@ import type { MenuItem } from '../../kit/overlays/menu.tsx'
 import { Loaded } from '../../kit/states.tsx'
 import { Pill } from '../../kit/status.tsx'
 import { Managed } from '../../kit/tables/managed.tsx'
-import { useTrial } from '../../kit/trial.ts'
+import { useWork } from '../../kit/work.ts'
 import { useRole, useTeam } from '../../shell/role.tsx'
 import { MissingYes } from '../missingyes.tsx'
 import { ChannelDialog, SecretDialog } from './channel.tsx'
@@ -111,7 +111,7 @@ export function ChannelsView() {
 
 /** Sends a test, and says whether it was taken. */
 function Test({ channel }: { channel: Channel }) {
-  const { busy, result, error, run } = useTrial<Awaited<ReturnType<typeof testChannel>>>()
+  const { busy, result, error, run } = useWork<Awaited<ReturnType<typeof testChannel>>>()
   return (
     <>
       <Button

@@ -15,7 +15,7 @@ async function listPlaybooks(teamId: string) {
 
 export type Playbook = Awaited<ReturnType<typeof listPlaybooks>>[number]
 /** A step while it is written: what its type needs may not be chosen yet. */
-export type Step = {
+export type PlaybookStep = {
   type: (typeof STEP_TYPES)[number]
   channelId?: string
   workflowId?: string

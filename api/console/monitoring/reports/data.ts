@@ -13,7 +13,7 @@ async function listReports(teamId: string) {
   return read(reports.$get({ param: { teamId } }))
 }
 
-export type Report = Awaited<ReturnType<typeof listReports>>[number]
+export type ScheduledReport = Awaited<ReturnType<typeof listReports>>[number]
 
 export function useReports(teamId: string) {
   return useRead([teamId], () => listReports(teamId), { refetchInterval: FRESH_MS * 3 })

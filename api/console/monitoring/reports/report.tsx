@@ -3,18 +3,23 @@ import { useCredentials } from '../../credentials/data.ts'
 import { problemAt } from '../../data/refusal.ts'
 import { Field, FieldGroup } from '../../kit/controls/field.tsx'
 import { Checkbox, Select, TextArea, TextInput } from '../../kit/controls/input.tsx'
-import { notify } from '../../kit/notices.tsx'
-import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import { nameConstant, Pill, type Tone } from '../../kit/status.tsx'
+import { ManagedForm } from '../../kit/tables/managedform.tsx'
 import { TableDialog } from '../../kit/tables/tabledialog.tsx'
 import { Time, ZONE } from '../../kit/time.tsx'
-import { createReport, METRICS, type Metric, type Report, updateReport, useReportRuns } from './data.ts'
+import {
+  createReport,
+  METRICS,
+  type Metric,
+  type ScheduledReport,
+  updateReport,
+  useReportRuns,
+} from './data.ts'
 
-type EditProps = { teamId: string; report: Report | null; onClose: () => void }
+type EditProps = { teamId: string; report: ScheduledReport | null; onClose: () => void }
 
 /** Makes or changes a report. */
 export function ReportDialog({ teamId, report, onClose }: EditProps) {
-  const [name, setName] = useState(report?.name ?? '')
   const [schedule, setSchedule] = useState(report?.schedule ?? '0 7 * * MON')
   const [timezone, setTimezone] = useState(report?.timezone ?? ZONE)
   const [recipients, setRecipients] = useState(report?.recipients.join('\n') ?? '')
@@ -22,35 +27,27 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
   const servers = useCredentials(teamId).data?.filter((one) => one.type === 'SMTP') ?? []
   const [metrics, setMetrics] = useState<Metric[]>(report?.metrics ?? ['token_usage', 'anomalies'])
 
-  const save = async () => {
+  const save = async (name: string) => {
     const list = recipients.split(/[\s,]+/).filter(Boolean)
     const about = { name, schedule, timezone, metrics }
     const wanted = { ...about, recipients: list, credentialId: credentialId || null }
     const { warnings = [] } = report
       ? await updateReport(teamId, report.id, wanted)
       : await createReport(teamId, wanted)
-    notify(warnings[0]?.message ?? 'Saved')
+    return warnings[0]?.message
   }
 
   return (
-    <FormDialog
-      open
+    <ManagedForm
+      noun="report"
+      thing={report}
+      nameHelp="In the mails; with a mail server of the team it is their subject."
       onClose={onClose}
-      title={report ? `Edit ${report.name}` : 'New report'}
-      label="Save the report"
-      onSubmit={save}
-      fields={['name', 'schedule', 'timezone', 'credentialId']}
+      save={save}
+      fields={['schedule', 'timezone', 'credentialId']}
     >
       {(error) => (
         <>
-          <Field
-            label="Name"
-            required
-            help="In the mails; with a mail server of the team it is their subject."
-            error={problemAt(error, 'name')}
-          >
-            <TextInput value={name} onChange={setName} required maxLength={100} />
-          </Field>
           <Field
             label="Schedule"
             required
@@ -88,7 +85,7 @@ export function ReportDialog({ teamId, report, onClose }: EditProps) {
           </FieldGroup>
         </>
       )}
-    </FormDialog>
+    </ManagedForm>
   )
 }
 
@@ -105,7 +102,7 @@ export function RunsDialog({
   onClose,
 }: {
   teamId: string
-  report: Report
+  report: ScheduledReport
   onClose: () => void
 }) {
   const found = useReportRuns(teamId, report.id)

@@ -8,7 +8,7 @@ import { Managed } from '../../kit/tables/managed.tsx'
 import { Age, Time, ZONE } from '../../kit/time.tsx'
 import { useRole, useTeam } from '../../shell/role.tsx'
 import { MissingYes } from '../missingyes.tsx'
-import { deleteReport, type Report, sendReport, updateReport, useReports } from './data.ts'
+import { deleteReport, type ScheduledReport, sendReport, updateReport, useReports } from './data.ts'
 import { ReportDialog, RunStatus, RunsDialog } from './report.tsx'
 
 /** The figures that the team has mailed to people at regular times. */
@@ -17,16 +17,16 @@ export function ReportsView() {
   const mayChange = useRole()('ADMIN')
   const confirm = useConfirm()
   const found = useReports(teamId)
-  const [edited, setEdited] = useState<Report | 'new' | null>(null)
-  const [shown, setShown] = useState<Report | null>(null)
+  const [edited, setEdited] = useState<ScheduledReport | 'new' | null>(null)
+  const [shown, setShown] = useState<ScheduledReport | null>(null)
 
-  const send = (report: Report) =>
+  const send = (report: ScheduledReport) =>
     sendReport(teamId, report.id).then(() => notify(`${report.name} is sent soon`), notifyError)
-  const turn = (report: Report, enabled: boolean) => {
+  const turn = (report: ScheduledReport, enabled: boolean) => {
     const { name, schedule, recipients, metrics } = report
     return updateReport(teamId, report.id, { name, schedule, recipients, metrics, enabled })
   }
-  const remove = (report: Report) =>
+  const remove = (report: ScheduledReport) =>
     confirm({
       title: `Delete ${report.name}?`,
       text: 'It is not sent any more, and what came of its mails is forgotten. This cannot be undone.',

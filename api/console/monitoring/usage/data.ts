@@ -1,6 +1,6 @@
 import { api, keepRows, read } from '../../data/client.ts'
 import { resource } from '../../data/resource.ts'
-import type { Span } from '../data.ts'
+import type { Period } from '../data.ts'
 
 const { useRead, write } = resource('monitoring')
 
@@ -34,7 +34,7 @@ export async function updatePrices(teamId: string, prices: Price[]) {
 }
 
 /** Which nodes have called models, those that cost most first. */
-export function useNodeUsage(teamId: string, span: Span) {
+export function useNodeUsage(teamId: string, span: Period) {
   return useRead(
     [teamId, 'by-node', span],
     async () => (await read(team['token-usage']['by-node'].$get({ param: { teamId }, query: span }))).nodes,
@@ -43,7 +43,7 @@ export function useNodeUsage(teamId: string, span: Span) {
 }
 
 /** What agents elsewhere have sent of their work. */
-export function useTelemetry(teamId: string, span: Span) {
+export function useTelemetry(teamId: string, span: Period) {
   return useRead(
     [teamId, 'telemetry', span],
     () => read(team.telemetry.$get({ param: { teamId }, query: span })),

@@ -4,7 +4,7 @@ import { Empty, Loaded } from '../../kit/states.tsx'
 import { Table } from '../../kit/tables/table.tsx'
 import { formatDuration } from '../../kit/time.tsx'
 import { useRole, useTeam } from '../../shell/role.tsx'
-import type { Span } from '../data.ts'
+import type { Period } from '../data.ts'
 import { Figures } from '../figures.tsx'
 import { MODEL_PROVIDERS, useTelemetry } from './data.ts'
 import { formatCount } from './usage.tsx'
@@ -12,7 +12,7 @@ import { formatCount } from './usage.tsx'
 type Totals = NonNullable<ReturnType<typeof useTelemetry>['data']>['total']
 
 /** What the team's agents elsewhere have sent of their work, by OpenTelemetry. */
-export function TelemetryView({ span }: { span: Span }) {
+export function TelemetryView({ span }: { span: Period }) {
   const { teamId } = useTeam()
   const mayMakeTokens = useRole()('ADMIN')
   const found = useTelemetry(teamId, span)

@@ -4,7 +4,7 @@ import { Empty, Loaded } from '../../kit/states.tsx'
 import { Table } from '../../kit/tables/table.tsx'
 import { formatMoney, ZONE } from '../../kit/time.tsx'
 import { useTeam } from '../../shell/role.tsx'
-import { type Span, useUsage } from '../data.ts'
+import { type Period, useUsage } from '../data.ts'
 import { Figures } from '../figures.tsx'
 import { MODEL_PROVIDERS, useNodeUsage } from './data.ts'
 
@@ -15,7 +15,7 @@ export function formatCount(value: number): string {
 }
 
 /** Tokens and cost of a span: in all, by day, by model and by workflow. */
-export function UsageView({ span }: { span: Span }) {
+export function UsageView({ span }: { span: Period }) {
   const { teamId } = useTeam()
   const found = useUsage(teamId, span, ZONE)
   return (
@@ -94,7 +94,7 @@ export function UsageView({ span }: { span: Span }) {
 const MOST_NODES = 20
 
 /** The nodes that cost most, of all workflows. */
-function Nodes({ span }: { span: Span }) {
+function Nodes({ span }: { span: Period }) {
   const { teamId } = useTeam()
   const found = useNodeUsage(teamId, span)
   return (

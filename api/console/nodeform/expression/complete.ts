@@ -1,13 +1,13 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import type { EditorView } from '@codemirror/view'
-import { type listBefore, nodePath, type Place, readSource } from '../run.ts'
+import { type listBefore, nodePath, type ReadPlace, readSource } from '../run.ts'
 import { FUNCTIONS } from './functions.ts'
 import { isInside } from './language.ts'
 
 export type Reach = {
   mode: 'template' | 'whole'
   language: 'text' | 'sql' | 'javascript'
-  place: Place | undefined
+  place: ReadPlace | undefined
   before: ReturnType<typeof listBefore>
   /** The list whose items `$item` is, or true in a loop. */
   items: string | true | undefined
@@ -38,7 +38,7 @@ export async function complete(context: CompletionContext, reach: Reach): Promis
   return options.length > 0 ? { from, options, validFor: /^[^`.[\]()]*$/ } : null
 }
 
-/** Where the dot before the last word stands, outside of backticks. */
+/** The place of the dot before the last word, outside of backticks. */
 function lastStep(written: string): number {
   let quoted = false
   let found = -1
@@ -134,7 +134,7 @@ function listFunctions(): Completion[] {
   })
 }
 
-/** The cursor stands between the parentheses after it. */
+/** The cursor is between the parentheses after it. */
 function applyCall(view: EditorView, { label }: Completion, from: number, to: number): void {
   view.dispatch({
     changes: { from, to, insert: `${label}()` },

@@ -9,13 +9,13 @@ import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
 import { type Diagnostic, linter, setDiagnostics } from '@codemirror/lint'
-import { Compartment, EditorState } from '@codemirror/state'
+import { Compartment, EditorState, type Extension } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers, placeholder as showPlaceholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
-import { useEffect, useRef } from 'react'
-import { baseExtensions } from '../../kit/code/codemirror.tsx'
+import { type RefObject, useEffect, useRef } from 'react'
+import { baseExtensions, nameEditor, replaceText } from '../../kit/code/codemirror.tsx'
 import { listBefore } from '../run.ts'
-import { useForm } from '../scope.ts'
+import { type Taker, useForm } from '../scope.ts'
 import { complete, type Reach } from './complete.ts'
 import { itemsOf, type Reading } from './evaluate.ts'
 import { isInside, speakExpressions } from './language.ts'
@@ -60,76 +60,31 @@ const LOOK = EditorView.theme({
   '.cm-tooltip.cm-completionInfo': { padding: '4px 8px', maxWidth: '280px' },
 })
 
+/** What may be another one with each rendering, while the editor stays. */
+type Latest = RefObject<{ onChange: (value: string) => void; reach: Reach }>
+
 /** Ctrl+Space opens the completion, as typing does; Enter in a short text goes nowhere. */
 export function ExpressionEditor(props: EditorProps) {
-  const {
-    value,
-    mode,
-    language = 'text',
-    lines = 1,
-    readOnly,
-    problem,
-    id,
-    label,
-    describedBy,
-    placeholder,
-  } = props
+  const { value, mode, language = 'text', lines = 1, readOnly, problem, invalid } = props
+  const { id, label, describedBy, placeholder, onChange } = props
   const { node, graph, place, taker } = useForm()
   const box = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const changing = useRef(new Compartment())
-  const latest = useRef({ onChange: props.onChange, reach: {} as Reach })
+  const latest = useRef({ onChange, reach: {} as Reach })
   useEffect(() => {
     const items = node.parentId === undefined ? itemsOf(node) : (itemsOf(node) ?? true)
-    latest.current = {
-      onChange: props.onChange,
-      reach: { mode, language, place, before: listBefore(node, graph), items },
-    }
+    const reach: Reach = { mode, language, place, before: listBefore(node, graph), items }
+    latest.current = { onChange, reach }
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once, and changed below
   useEffect(() => {
-    const isScript = language === 'javascript'
     const insert = (path: string, at?: number) =>
-      insertPath(made, isScript ? path.replaceAll(/\.`([^`]*)`/g, '["$1"]') : path, mode, at)
+      insertPath(made, language === 'javascript' ? speakScript(path) : path, mode, at)
+    const extensions = [typing(latest, lines), changing.current.of([]), takingPaths(taker, insert)]
     const made = new EditorView({
       parent: box.current!,
-      state: EditorState.create({
-        doc: value,
-        extensions: [
-          ...baseExtensions(),
-          syntaxHighlighting(COLOURS),
-          LOOK,
-          [history(), bracketMatching(), closeBrackets(), linter(null)],
-          autocompletion({
-            override: [(context) => complete(context, latest.current.reach)],
-            icons: false,
-            // Enter means nothing else in a short text, so it chooses as soon as there is something to choose.
-            ...(lines > 1 ? {} : { interactionDelay: 0 }),
-          }),
-          keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap]),
-          lines > 1 ? [] : keymap.of([{ key: 'Enter', run: () => true }]),
-          keymap.of(defaultKeymap),
-          EditorView.lineWrapping,
-          changing.current.of([]),
-          EditorView.updateListener.of((update) => {
-            if (update.docChanged) latest.current.onChange(update.state.doc.toString())
-            if (update.docChanged && update.transactions.some((one) => one.isUserEvent('input.type')))
-              continueCompletion(update.view)
-          }),
-          EditorView.domEventHandlers({
-            focus: () => {
-              taker.current = { insert }
-            },
-            drop: (event, on) => {
-              const path = event.dataTransfer?.getData('text/plain') ?? ''
-              if (!path.startsWith('$')) return false
-              event.preventDefault()
-              insert(path, on.posAtCoords({ x: event.clientX, y: event.clientY }) ?? undefined)
-              return true
-            },
-          }),
-        ],
-      }),
+      state: EditorState.create({ doc: value, extensions }),
     })
     view.current = made
     return () => {
@@ -138,32 +93,71 @@ export function ExpressionEditor(props: EditorProps) {
     }
   }, [])
   useEffect(() => {
-    const attributes: Record<string, string> = {
-      ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
-      ...(label ? { 'aria-label': label } : {}),
-      ...(describedBy ? { 'aria-describedby': describedBy } : {}),
-    }
     view.current?.dispatch({
       effects: changing.current.reconfigure([
         language === 'javascript' ? [javascript(), lineNumbers()] : speakExpressions(mode, language),
         EditorState.readOnly.of(readOnly),
-        EditorView.contentAttributes.of(attributes),
+        nameEditor(id, label, describedBy),
         EditorView.theme({ '.cm-content': { minHeight: `${lines * 1.55 + 1.1}em` } }),
         placeholder ? showPlaceholder(placeholder) : [],
       ]),
     })
   }, [mode, language, readOnly, id, label, describedBy, lines, placeholder])
   useEffect(() => {
-    const text = view.current?.state.doc.toString()
-    if (text !== undefined && text !== value)
-      view.current?.dispatch({ changes: { from: 0, to: text.length, insert: value } })
+    replaceText(view.current, value)
   }, [value])
   useEffect(() => {
     const { current } = view
     if (current)
       current.dispatch(setDiagnostics(current.state, findPlaces(current.state.doc.length, problem)))
   }, [problem])
-  return <div className={props.invalid ? 'code-editor invalid' : 'code-editor'} ref={box} />
+  return <div className={invalid ? 'code-editor invalid' : 'code-editor'} ref={box} />
+}
+
+/** What typing does: colours, brackets, completion and keys, and that it is told. */
+function typing(latest: Latest, lines: number): Extension {
+  return [
+    ...baseExtensions(),
+    syntaxHighlighting(COLOURS),
+    LOOK,
+    [history(), bracketMatching(), closeBrackets(), linter(null)],
+    autocompletion({
+      override: [(context) => complete(context, latest.current.reach)],
+      icons: false,
+      // Enter means nothing else in a short text, so it chooses as soon as there is something to choose.
+      ...(lines > 1 ? {} : { interactionDelay: 0 }),
+    }),
+    keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap]),
+    lines > 1 ? [] : keymap.of([{ key: 'Enter', run: () => true }]),
+    keymap.of(defaultKeymap),
+    EditorView.lineWrapping,
+    EditorView.updateListener.of((update) => {
+      if (update.docChanged) latest.current.onChange(update.state.doc.toString())
+      if (update.docChanged && update.transactions.some((one) => one.isUserEvent('input.type')))
+        continueCompletion(update.view)
+    }),
+  ]
+}
+
+/** Takes paths of the tree of the input: those chosen there after it had the focus, and those dropped on it. */
+function takingPaths(taker: RefObject<Taker | null>, insert: (path: string, at?: number) => void): Extension {
+  return EditorView.domEventHandlers({
+    focus: () => {
+      taker.current = { insert }
+    },
+    drop: (event, on) => {
+      const path = event.dataTransfer?.getData('text/plain') ?? ''
+      if (!path.startsWith('$')) return false
+      event.preventDefault()
+      insert(path, on.posAtCoords({ x: event.clientX, y: event.clientY }) ?? undefined)
+      return true
+    },
+  })
+}
+
+/** A path as JavaScript has it: names in backticks become keys in brackets. */
+function speakScript(path: string): string {
+  return path.replaceAll(/\.`([^`]*)`/g, '["$1"]')
 }
 
 /** A dot after a path goes on with its keys. */

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { tellError } from '../../data/refusal.ts'
 import type { GraphNode } from '../contract.ts'
-import { dataOf, type Evaluation, evaluate, type Place } from '../run.ts'
+import { dataOf, type Evaluation, evaluate, type ReadPlace } from '../run.ts'
 
 /** Where in the text an error is. */
 type Mark = { from: number; to: number }
@@ -9,12 +9,12 @@ export type Reading = Evaluation & { note?: string; mark?: Mark | undefined }
 type Asked = {
   expression: string
   as: 'value' | 'condition'
-  place: Place | undefined
+  place: ReadPlace | undefined
   node: GraphNode
   enabled: boolean
 }
 
-/** How long nobody types before it is asked. */
+/** How long typing must have paused before it is asked. */
 const PAUSE_MS = 350
 
 /** The value of an expression in the last run. What was asked before is given up. */
@@ -51,7 +51,7 @@ export function useEvaluation({ expression, as, place, node, enabled }: Asked): 
   return reading
 }
 
-/** The error's own words, without the text that stands above it. */
+/** The error's own words, without the expression, which is shown above it. */
 function shorten(message: string, text: string): string {
   const start = `expression ${text}: `
   const short = message.startsWith(start)

@@ -5,6 +5,7 @@ import { Button } from '../../kit/controls/button.tsx'
 import { CopyButton } from '../../kit/controls/copy.tsx'
 import { Field } from '../../kit/controls/field.tsx'
 import { TextArea, TextInput } from '../../kit/controls/input.tsx'
+import { useWork } from '../../kit/work.ts'
 import { isRecord } from '../schema.ts'
 import { useForm } from '../scope.ts'
 
@@ -20,8 +21,7 @@ export function WebhookAddress() {
   const header = isRecord(secretHeader) && typeof secretHeader.name === 'string' ? secretHeader.name : ''
   const [body, setBody] = useState(EXAMPLE)
   const [secret, setSecret] = useState('')
-  const [busy, setBusy] = useState(false)
-  const [answer, setAnswer] = useState<Answer | string | null>(null)
+  const { busy, result: answer, error, run } = useWork<Answer>()
   if (!workflowId) return <p className="quiet">Save the workflow: then its address stands here.</p>
   if (typeof path !== 'string' || path === '')
     return <p className="quiet">Give it a path: then its address stands here.</p>
@@ -36,24 +36,16 @@ export function WebhookAddress() {
       : []),
   ].join(' ')
   const send = async () => {
-    setBusy(true)
-    setAnswer(null)
     const began = performance.now()
-    try {
-      const headers = {
-        ...(takesBody ? { 'Content-Type': 'application/json' } : {}),
-        ...(header && secret ? { [header]: secret } : {}),
-      }
-      // As somebody else would call it: without the session of this page.
-      const init = { method: String(method), credentials: 'omit', cache: 'no-store', headers } as const
-      const got = await fetch(url, takesBody ? { ...init, body } : init)
-      const text = await got.text()
-      setAnswer({ status: got.status, text: indent(text), took: Math.round(performance.now() - began) })
-    } catch (error) {
-      setAnswer(tellError(error))
-    } finally {
-      setBusy(false)
+    const headers = {
+      ...(takesBody ? { 'Content-Type': 'application/json' } : {}),
+      ...(header && secret ? { [header]: secret } : {}),
     }
+    // As a caller from outside would do it: without the session of this page.
+    const init = { method: String(method), credentials: 'omit', cache: 'no-store', headers } as const
+    const got = await fetch(url, takesBody ? { ...init, body } : init)
+    const text = await got.text()
+    return { status: got.status, text: indent(text), took: Math.round(performance.now() - began) }
   }
   return (
     <section className="address" aria-label="Address">
@@ -88,20 +80,19 @@ export function WebhookAddress() {
             </p>
           )}
           <div>
-            <Button small look="primary" icon="play" busy={busy} onClick={() => void send()}>
+            <Button small look="primary" icon="play" busy={busy} onClick={() => run(send)}>
               Send
             </Button>
           </div>
-          {answer !== null && <Shown answer={answer} />}
+          {error != null && <p role="alert">{tellError(error)}</p>}
+          {answer && <Shown {...answer} />}
         </div>
       </details>
     </section>
   )
 }
 
-function Shown({ answer }: { answer: Answer | string }) {
-  if (typeof answer === 'string') return <p role="alert">{answer}</p>
-  const { status, text, took } = answer
+function Shown({ status, text, took }: Answer) {
   return (
     <div role="status" className={status < 400 ? 'answer' : 'answer bad'}>
       <p>

@@ -12,6 +12,7 @@ import { Icon } from '../../kit/controls/icon.tsx'
 import { Select } from '../../kit/controls/input.tsx'
 import { nameType } from '../../kit/names.ts'
 import { notifyError } from '../../kit/notices.tsx'
+import { useWork } from '../../kit/work.ts'
 import { useRole } from '../../shell/role.tsx'
 import { useForm } from '../scope.ts'
 import type { ValueProps } from './field.ts'
@@ -27,8 +28,7 @@ export function CredentialField(props: ValueProps) {
   const { data: all } = useCredentials(mayRead ? teamId : '')
   const { data: types = [] } = useCredentialTypes()
   const [isOpen, setOpen] = useState(false)
-  const [busy, setBusy] = useState(false)
-  const [tested, setTested] = useState<Tested | null>(null)
+  const { busy, result: tested, run } = useWork<Tested>({ keep: true })
   // A tool of an agent signs in elsewhere than its model.
   const wanted = path.includes('.tools[') ? (['HTTP'] as const) : uses
   // A key of a vendor of models signs in requests too, but few want that: types for requests alone come first.
@@ -44,14 +44,11 @@ export function CredentialField(props: ValueProps) {
   if (id !== '' && !chosen) choices.push({ value: id, label: mayRead && all ? 'One that is not there' : id })
 
   const test = async () => {
-    setBusy(true)
     try {
       const { status, message } = await testCredential(teamId, id)
-      setTested({ id, good: status === 'SUCCESS', message })
+      return { id, good: status === 'SUCCESS', message }
     } catch (error) {
-      setTested({ id, good: false, message: tellError(error) })
-    } finally {
-      setBusy(false)
+      return { id, good: false, message: tellError(error) }
     }
   }
   const connect = async () => {
@@ -79,7 +76,7 @@ export function CredentialField(props: ValueProps) {
             New credential
           </Button>
           {chosen && (
-            <Button small busy={busy} onClick={() => void test()}>
+            <Button small busy={busy} onClick={() => run(test)}>
               Test it
             </Button>
           )}

@@ -1,14 +1,15 @@
 import { Checkbox, Select } from '../../kit/controls/input.tsx'
 import { nameKey } from '../../kit/names.ts'
-import type { GraphNode, NodeEdit, Retry } from '../contract.ts'
+import type { GraphNode, NodeEdit } from '../contract.ts'
+import type { NodeType } from '../data.ts'
 import type { NodeSchema, Schema } from '../schema.ts'
 import { useForm } from '../scope.ts'
 import { type Edit, editKey } from './field.ts'
 import { Labelled } from './leaf.tsx'
 import { ValueField } from './value.tsx'
 
-type Defaults = { kind: string; retry: Required<Retry>; timeoutMs: number }
-type FailureProps = { defaults: Defaults; schemas: NodeSchema; onEdit: (edit: NodeEdit) => void }
+type Retry = NodeType['retry']
+type FailureProps = { defaults: NodeType; schemas: NodeSchema; onEdit: (edit: NodeEdit) => void }
 
 export const FAILURE_PATHS = ['onError', 'retry', 'timeoutMs', 'disabled']
 
@@ -24,7 +25,7 @@ export function FailureFields({ defaults, schemas, onEdit }: FailureProps) {
   const edit = (key: keyof GraphNode) => (make: Edit) => onEdit((now) => editKey(now, key, make))
   const retry = schemas.retry?.anyOf?.find(({ properties }) => properties)?.properties ?? {}
   const own = { schema: schemas.onError ?? {}, path: 'onError', label: 'If it fails', value: node.onError }
-  // Loops, and what waits for somebody, have attempts and limits of their own.
+  // Loops and pauses have attempts and limits of their own.
   const retries = !['loop', 'pause'].includes(defaults.kind) || node.retry || node.timeoutMs
   const number = (
     schema: Schema,

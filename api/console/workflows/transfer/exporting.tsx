@@ -2,6 +2,7 @@ import { useState } from 'react'
 import { Button } from '../../kit/controls/button.tsx'
 import { notifyError } from '../../kit/notices.tsx'
 import { Dialog } from '../../kit/overlays/dialog.tsx'
+import { useWork } from '../../kit/work.ts'
 import { exportWorkflow } from './data.ts'
 
 type Document = Awaited<ReturnType<typeof exportWorkflow>>
@@ -24,23 +25,16 @@ export function saveFile(name: string, content: unknown): void {
 /** Saves a workflow as a document, and says what the document leaves out. */
 export function ExportButton({ workflow: { id, name } }: { workflow: { id: string; name: string } }) {
   const [document, setDocument] = useState<Document | null>(null)
-  const [busy, setBusy] = useState(false)
+  const { busy, run } = useWork({ onError: notifyError })
   const take = async () => {
-    setBusy(true)
-    try {
-      const taken = await exportWorkflow(id)
-      saveFile(nameFile(name), taken)
-      setDocument(taken)
-    } catch (error) {
-      notifyError(error)
-    } finally {
-      setBusy(false)
-    }
+    const taken = await exportWorkflow(id)
+    saveFile(nameFile(name), taken)
+    setDocument(taken)
   }
   const named = document?.nodes.filter((node) => hasCredential(node)) ?? []
   return (
     <>
-      <Button icon="download" busy={busy} onClick={() => void take()}>
+      <Button icon="download" busy={busy} onClick={() => run(take)}>
         Export
       </Button>
       <Dialog open={document !== null} onClose={() => setDocument(null)} title={`Exported: ${name}`}>

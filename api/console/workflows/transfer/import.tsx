@@ -10,6 +10,7 @@ import { TextArea, TextInput } from '../../kit/controls/input.tsx'
 import { PageHeader } from '../../kit/header.tsx'
 import { notify } from '../../kit/notices.tsx'
 import { Empty, Refused } from '../../kit/states.tsx'
+import { useWork } from '../../kit/work.ts'
 import { useRole, useTeam } from '../../shell/role.tsx'
 import { type ImportPlan, importWorkflow, planImport } from './data.ts'
 import { Report, useReportMarks } from './report.tsx'
@@ -22,8 +23,7 @@ export function ImportPage() {
   const [text, setText] = useState('')
   const [name, setName] = useState('')
   const [plan, setPlan] = useState<ImportPlan | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const [busy, setBusy] = useState(false)
+  const { busy, error, run } = useWork()
   const crumbs: [string, string][] = [['Workflows', '/workflows']]
   if (!may('BUILDER')) {
     return (
@@ -33,19 +33,8 @@ export function ImportPage() {
       </>
     )
   }
-  const work = async (task: () => Promise<unknown>) => {
-    setBusy(true)
-    setError(null)
-    try {
-      await task()
-    } catch (refused) {
-      setError(refused)
-    } finally {
-      setBusy(false)
-    }
-  }
   const look = (given: string) =>
-    work(async () => {
+    run(async () => {
       setPlan(null)
       setPlan(await planImport({ teamId, workflow: readDocument(given) }))
     })
@@ -54,7 +43,7 @@ export function ImportPage() {
     void look(given)
   }
   const make = () =>
-    work(async () => {
+    run(async () => {
       const made = await importWorkflow({
         teamId,
         workflow: readDocument(text),

@@ -17,7 +17,7 @@ export function useGraph(workflowId: string | undefined, version: number | undef
   )
 }
 
-export type Graph = Pick<NonNullable<ReturnType<typeof useGraph>['data']>, 'nodes' | 'edges'>
+export type VersionGraph = Pick<NonNullable<ReturnType<typeof useGraph>['data']>, 'nodes' | 'edges'>
 
 async function listVersions(id: string, page: number) {
   const query = { page: String(page), size: '10' }
