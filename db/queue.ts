@@ -73,7 +73,7 @@ export function selectByTurns(queue: Queue, { limit, ofTeam, busy = new Map(), l
     limit,
   })
   return sql`
-    with recursive ${listTeams(queue)},
+    with recursive ${selectTeams(queue)},
     held as (select * from unnest(${[...busy.keys()]}::uuid[], ${[...busy.values()]}::int[]) as h (team_id, count)),
     waiting as (
       select w.row_id, w.due, row_number() over (partition by t.team_id order by w.due, w.row_id) as turn
@@ -87,7 +87,7 @@ export function selectByTurns(queue: Queue, { limit, ofTeam, busy = new Map(), l
 }
 
 /** As part of a `with recursive`: `teams`, each read from the index in one step, so that many rows of one cost nothing. */
-export function listTeams({ table, open }: Queue) {
+export function selectTeams({ table, open }: Queue) {
   return sql`teams as (
       (select q.team_id from ${sql.table(table)} q where ${open} order by q.team_id limit 1)
       union all

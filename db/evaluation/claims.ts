@@ -4,12 +4,12 @@ import { queueNotice } from '../monitoring/notices.ts'
 import {
   claim,
   isDue,
-  listTeams,
   postpone,
   purge,
   type Queue,
   renew,
   selectFree,
+  selectTeams,
   settle,
   updateHeld,
 } from '../queue.ts'
@@ -73,7 +73,7 @@ export async function claimEvaluations(
     limit: most,
   })
   const chosen = sql`
-    with recursive ${listTeams(EVALUATIONS)},
+    with recursive ${selectTeams(EVALUATIONS)},
     chosen as (
       select t.team_id from teams t where t.team_id is not null and t.team_id <> all(${busy}::uuid[])
         and exists (select from evaluations q where ${of(sql`t.team_id`)})
