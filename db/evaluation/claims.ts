@@ -41,7 +41,7 @@ export type EvaluationEnd =
   | { status: 'SCORED'; composite: number; threshold: number; notify: boolean; flagged: boolean }
   | { status: 'FAILED' | 'SKIPPED'; reason: string; flagged?: boolean }
 
-/** How many evaluations of a team are begun on a day (UTC); those beyond it are SKIPPED. */
+/** The number of evaluations of a team that are begun on a day (UTC); those beyond it are SKIPPED. */
 export const MOST_A_DAY = 1_000
 /** Longer than one dimension can take: the claim is renewed before each. */
 const CLAIM_MS = 180_000
@@ -96,7 +96,7 @@ export async function countBegun(store: Store, teamId: string): Promise<boolean>
   })
 }
 
-/** What was said already, before another process died. */
+/** The scores that another process had saved before it died. */
 export async function readSavedScores(store: Store, id: string): Promise<DimensionScore[]> {
   const rows = await store.db
     .selectFrom('evaluationScores')
@@ -119,7 +119,7 @@ export async function renewEvaluation(store: Store, held: EvaluationClaim): Prom
   return record(store, (tx) => renew(tx, EVALUATIONS, held, CLAIM_MS))
 }
 
-/** Keeps what was said of a dimension, also if another process holds the evaluation by now: it was paid for. */
+/** Keeps the score of a dimension, even if another process holds the evaluation by now: it was paid for. */
 export async function saveScore(store: Store, { id }: EvaluationClaim, said: DimensionScore): Promise<void> {
   const { dimension, score, reason, explanation, flagged, tokens, cost } = said
   await record(store, (tx) =>
