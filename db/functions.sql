@@ -6,7 +6,7 @@
 -- Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
 -- it together; one that changes who may do what holds it alone. It waits for the acts under way, and those that come later
 -- fail (55P03) and are tried again, so that only one of them keeps a connection while it waits. An advisory lock, because
--- no other gets it once somebody waits for it: a stream of row locks could keep a removal waiting for ever.
+-- no other gets it once one waits for it: a stream of row locks could keep a removal waiting for ever.
 CREATE OR REPLACE FUNCTION public.hold_team(team uuid, alone boolean)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -104,7 +104,7 @@ CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW
 
 -- WORKFLOWS
 
--- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
+-- Each change of what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
 -- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
 -- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
 CREATE OR REPLACE FUNCTION public.queue_schedules()
@@ -144,7 +144,7 @@ CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EA
   WHEN ((new.notes IS NULL))
   EXECUTE FUNCTION keep_notes();
 
--- A widget whose workflow is deleted is disabled, whoever deletes it.
+-- A widget whose workflow is deleted is disabled, also if a cascade deletes it.
 CREATE OR REPLACE FUNCTION public.disable_widget()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -405,8 +405,8 @@ CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW
 -- CANCELLING EXECUTIONS
 
 -- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
--- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if nobody asked
--- in person. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns what stands afterwards.
+-- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if no person asked
+-- for it. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns the statuses afterwards.
 CREATE OR REPLACE FUNCTION public.cancel_executions(ids uuid[], why text DEFAULT NULL::text, due timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution uuid, stands text)
  LANGUAGE plpgsql
@@ -449,8 +449,8 @@ end $function$;
 
 -- WHAT EXECUTIONS DO NOT KEEP
 
--- Whether somebody may still read the outputs of an execution that does not keep them: its parent, the webhook
--- call that started it, or whoever saves its reply in a chat.
+-- Whether the outputs of an execution that does not keep them may still be read: by its parent, the webhook call that
+-- started it, or the process that saves its reply in a chat.
 CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -694,7 +694,8 @@ CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW
 
 -- HOURS OF EXECUTIONS
 
--- An execution of an hour that may be folded has ended or changed. An hour is folded 15 minutes after its end at the earliest.
+-- Counts an execution anew that has ended or changed after its hour may have been folded, which is 15 minutes after the
+-- end of the hour at the earliest.
 CREATE OR REPLACE FUNCTION public.execution_hour_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -721,6 +722,8 @@ CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW
   WHEN ((new.completed_at < (now() - '00:05:00'::interval)))
   EXECUTE FUNCTION execution_hour_changed();
 
+-- Counts an execution that is deleted before its hour is folded; later it is in the sums already, and stays there. Before
+-- the deletion, because its node records go along, which know of retries.
 CREATE OR REPLACE FUNCTION public.execution_hour_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -742,7 +745,7 @@ CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW
   WHEN ((old.completed_at IS NOT NULL))
   EXECUTE FUNCTION execution_hour_deleted();
 
--- Adds an execution to its hour, or with -1 takes it away. Whoever calls it holds the lock of folding.
+-- Adds an execution to its hour, or with -1 takes it away. The caller holds the lock of folding.
 CREATE OR REPLACE FUNCTION public.add_execution_hour(e executions, sign integer)
  RETURNS void
  LANGUAGE sql
@@ -799,6 +802,7 @@ AS $function$
   left join (select b as bucket, count(*)::integer as n from unnest(buckets) b group by b) found using (bucket)
 $function$;
 
+-- Adds two lists of counts, bucket by bucket.
 CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
  RETURNS integer[]
  LANGUAGE sql
@@ -807,6 +811,7 @@ AS $function$
   select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
 $function$;
 
+-- A deleted team takes its hours along. A process that folds them meanwhile is waited for.
 CREATE OR REPLACE FUNCTION public.forget_execution_hours()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -846,6 +851,7 @@ CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW
   WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval)))
   EXECUTE FUNCTION model_call_changed();
 
+-- Takes the sums from the hour of a call on away, because it has changed: they are folded again.
 CREATE OR REPLACE FUNCTION public.unfold_model_calls(team uuid, at timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -871,8 +877,7 @@ end $function$;
 
 -- ERRANDS
 
--- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already belongs
--- to nobody.
+-- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already has none.
 CREATE OR REPLACE FUNCTION public.own_errand()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -977,7 +982,7 @@ CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_me
   WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text)))
   EXECUTE FUNCTION drop_chunks();
 
--- What is left of the executions of a chat goes with it, whoever deletes it.
+-- The rest of the executions of a chat goes with it, also if a cascade deletes it.
 CREATE OR REPLACE FUNCTION public.purge_session()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1034,7 +1039,8 @@ CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsig
 CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT
   EXECUTE FUNCTION audit_is_append_only();
 
--- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old, and what is personal about one can be erased.
+-- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days
+-- old, and what is personal about one can be erased.
 CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1084,7 +1090,7 @@ end $function$;
 CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
   EXECUTE FUNCTION audit_anchor_holds();
 
--- Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.
+-- Removes up to `most` entries of a chain, the oldest first, and returns how many. There must be an anchor.
 CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1118,7 +1124,8 @@ end $function$;
 CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
   EXECUTE FUNCTION audit_erasure_is_named();
 
--- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must name them.
+-- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must
+-- name them.
 CREATE OR REPLACE FUNCTION public.erase_audit_details(team uuid, person uuid, behind bigint, most integer)
  RETURNS SETOF bigint
  LANGUAGE sql
