@@ -1,17 +1,512 @@
--- All functions and triggers of the database as they are after the last migration. Made by `npm run schema`, compared
--- by `npm run check`: change them by a new migration, never here.
+-- All functions and triggers of the database as they are after the last migration, by what they are about (NOUNS in
+-- db/functions.ts). Made by `npm run schema`, compared by `npm run check`: change them by a new migration, never here.
 
--- agent_chat_messages
+-- PEOPLE AND THEIR RIGHTS
 
--- The chunks of a reply that is saved, or gone, are needed no more.
-CREATE OR REPLACE FUNCTION public.drop_chunks()
+-- Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
+-- it together; one that changes who may do what holds it alone. It waits for the acts under way, and those that come later
+-- fail (55P03) and are tried again, so that only one of them keeps a connection while it waits. An advisory lock, because
+-- no other gets it once one waits for it: a stream of row locks could keep a removal waiting for ever.
+CREATE OR REPLACE FUNCTION public.hold_team(team uuid, alone boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not (case
+      when alone then pg_try_advisory_xact_lock(hashtextextended(team::text, 2))
+      else pg_try_advisory_xact_lock_shared(hashtextextended(team::text, 1)) end) then
+    raise exception 'the rights in the team are changing' using errcode = '55P03';
+  end if;
+  if alone then
+    perform pg_advisory_xact_lock(hashtextextended(team::text, 1));
+  end if;
+  perform from teams where id = team for key share;
+  return found;
+end $function$;
+
+-- The role in the team of a person who shows a session or an SDK token; null if they have none any more. Holds the team.
+-- What it reads after the lock is what the last holder has left, because each statement of a volatile function has a
+-- snapshot of its own.
+CREATE OR REPLACE FUNCTION public.hold_right(team uuid, person uuid, session uuid, token uuid, alone boolean)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not hold_team(team, alone) then
+    return null;
+  end if;
+  if token is null then
+    return (select m.role from members m join sessions s on s.user_id = m.user_id
+      where m.team_id = team and m.user_id = person and s.id = session and s.expires_at > now());
+  end if;
+  return (select case when array_position(ranks, m.role) < array_position(ranks, t.role) then m.role else t.role end
+    from members m join sdk_tokens t on t.team_id = m.team_id and t.user_id = m.user_id,
+      (values (array['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'])) as r (ranks)
+    where m.team_id = team and m.user_id = person and t.id = token and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > now()));
+end $function$;
+
+-- Tells all processes that a person, with their sessions and tokens, may have lost a right.
+CREATE OR REPLACE FUNCTION public.tell_rights()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  delete from agent_chat_chunks where execution_id = old.execution_id;
+  perform pg_notify('processes', 'rights:' || old.user_id);
   return null;
 end $function$;
+
+CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW
+  WHEN ((new.role IS DISTINCT FROM old.role))
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW
+  WHEN ((old.revoked_at IS NULL))
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW
+  WHEN ((old.expires_at > now()))
+  EXECUTE FUNCTION tell_rights();
+
+-- Tells all processes that an administrator of the instance is none any more.
+CREATE OR REPLACE FUNCTION public.tell_instance_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('processes', 'rights:' || old.id);
+  return null;
+end $function$;
+
+CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW
+  WHEN ((old.instance_admin AND (NOT new.instance_admin)))
+  EXECUTE FUNCTION tell_instance_rights();
+
+-- A new address is not confirmed, unless the same statement says so.
+CREATE OR REPLACE FUNCTION public.doubt_email()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.email_confirmed_at := null;
+  return new;
+end $function$;
+
+CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW
+  WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at))))
+  EXECUTE FUNCTION doubt_email();
+
+-- WORKFLOWS
+
+-- Each change of what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
+-- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
+-- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
+CREATE OR REPLACE FUNCTION public.queue_schedules()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'UPDATE' and (not old.active and not new.active
+    or (old.active, old.version, old.settings::text) = (new.active, new.version, new.settings::text)) then
+    return null;
+  end if;
+  insert into outbox (kind, subject_id)
+  select 'SCHEDULE', coalesce(new.id, old.id)
+  where exists (select from schedules where workflow_id = coalesce(new.id, old.id))
+    or exists (select from outbox where subject_id = coalesce(new.id, old.id) and kind = 'SCHEDULE')
+    or new.active and exists (
+      select from workflow_versions v where v.workflow_id = new.id and v.version = new.version
+        and v.nodes::text like '%"SCHEDULE_TRIGGER"%')
+  on conflict (subject_id, kind, key) do update set id = default, attempts = default, due_at = default;
+  return null;
+end $function$;
+
+CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  EXECUTE FUNCTION queue_schedules();
+
+-- A version that a process of the release before saves has the notes of the workflow.
+CREATE OR REPLACE FUNCTION public.keep_notes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.notes := coalesce((select w.settings->'notes' from workflows w where w.id = new.workflow_id), '[]');
+  return new;
+end $function$;
+
+CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW
+  WHEN ((new.notes IS NULL))
+  EXECUTE FUNCTION keep_notes();
+
+-- A widget whose workflow is deleted is disabled, also if a cascade deletes it.
+CREATE OR REPLACE FUNCTION public.disable_widget()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.enabled := false;
+  new.updated_at := now();
+  return new;
+end $function$;
+
+CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW
+  WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL)))
+  EXECUTE FUNCTION disable_widget();
+
+-- THE PLACES OF A WORKFLOW WITH A LIMIT
+
+-- Holds the gate until the transaction ends, and returns how many executions have a place in it. The count is a
+-- statement of its own after the lock, so that it sees what the last holder has done.
+CREATE OR REPLACE FUNCTION public.hold_gate(gate uuid)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(gate::text, 0));
+  return (select count(*) from executions
+    where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null);
+end $function$;
+
+-- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
+CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  taken integer;
+  room integer;
+begin
+  loop
+    taken := hold_gate(gate);
+    room := (select (settings->'concurrency'->>'limit')::integer from workflows where id = workflow) - taken;
+    exit when room <= 0;
+    with due as (
+      select id from executions where gate_id = gate and queued_at is not null
+      order by queued_at limit room for update),
+    moved as (update executions e set queued_at = null from due where e.id = due.id returning e.id)
+    insert into outbox (kind, subject_id, due_at) select 'START', id, now() from moved on conflict do nothing;
+    -- Again where somebody cancelled meanwhile whom we were about to let in: the next is let in for it.
+    exit when not exists (select from executions where gate_id = gate and queued_at is not null);
+  end loop;
+end $function$;
+
+-- Makes room for one execution that replaces others: cancels those that wait, and the oldest of those that have a
+-- place. The caller holds the gate, while the end of an execution waits for the gate with the execution's row locked:
+-- hence the short lock_timeout, after which the caller tries again.
+CREATE OR REPLACE FUNCTION public.clear_gate(gate uuid, places integer, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET lock_timeout TO '2ms'
+AS $function$
+begin
+  perform cancel_executions(array(select id from executions where gate_id = gate and queued_at is not null), why);
+  perform cancel_executions(array(
+    select id from executions where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null
+    order by created_at, id limit greatest(0, hold_gate(gate) - places + 1)), why);
+end $function$;
+
+-- THE END OF AN EXECUTION
+
+-- An execution that ends leaves its queue. Its input, and the outputs that it was given, go if they are not kept.
+CREATE OR REPLACE FUNCTION public.execution_ending()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.queued_at := null;
+  if not new.keep_inputs then
+    new.input_data := '{}';
+  end if;
+  if not old.keep_outputs then
+    new.given := null;
+  end if;
+  return new;
+end $function$;
+
+CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW
+  WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])) AND ((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs) OR ((old.given IS NOT NULL) AND (NOT old.keep_outputs)))))
+  EXECUTE FUNCTION execution_ending();
+
+-- Everything that follows from the end of an execution, in this order, whichever process writes the end.
+CREATE OR REPLACE FUNCTION public.execution_ended()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.status in ('PENDING', 'RUNNING') then
+    perform make_callback_due(new.id);
+    if new.gate_id is not null and old.queued_at is null then
+      perform open_gate(new.gate_id, new.workflow_id);
+    end if;
+    if new.parent_id is not null and not new.detached then
+      perform tell_parent(new.parent_id, new.parent_key);
+    end if;
+    if not (new.keep_inputs and new.keep_outputs) and not is_awaited(new.id, new.parent_id, new.detached) then
+      perform wipe_unkept(new.id, new.keep_outputs);
+    end if;
+    perform end_children(new.id);
+    if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
+      perform queue_error_workflow(new.id, new.workflow_id);
+    end if;
+    perform abandon_pauses(new.id);
+    if new.trigger = 'CHAT' then
+      perform end_reply(new.id);
+    end if;
+  end if;
+  -- Also when a rebuild finds that an execution has not failed, but what ended long ago is not judged.
+  if new.status = 'SUCCESS' and new.only_node is null and new.trigger not in ('EVALUATION', 'PLAYBOOK')
+    and (new.completed_at < now() - interval '1 day') is not true then
+    perform sample_run(new.id, new.team_id, new.workflow_id, new.keep_inputs and new.keep_outputs);
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW
+  WHEN (((new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> old.status)))
+  EXECUTE FUNCTION execution_ended();
+
+-- Makes the callback of an execution due: it tells of the end, which is known now.
+CREATE OR REPLACE FUNCTION public.make_callback_due(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update callbacks set status = 'PENDING', ended_at = now(), due_at = now()
+    where execution_id = run and status = 'WAITING';
+end $function$;
+
+-- Nudges the run of the parent, which waits for its child at a place (nodeId#iteration).
+CREATE OR REPLACE FUNCTION public.tell_parent(parent uuid, place text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into outbox (kind, subject_id, key, due_at)
+    select 'SIGNAL', id, place, now() from executions
+    where id = parent and status in ('PENDING', 'RUNNING')
+  on conflict (subject_id, kind, key) do update set due_at = now();
+end $function$;
+
+-- Cancels the children that an execution waited for. Their outputs were kept for it: they go if they are not kept.
+CREATE OR REPLACE FUNCTION public.end_children(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from executions where parent_id = run and not detached) then
+    return;
+  end if;
+  perform cancel_executions(array(
+    select id from executions
+    where parent_id = run and not detached and status in ('PENDING', 'RUNNING')),
+    'The execution that waited for it has ended');
+  perform wipe_unkept(id, keep_outputs) from executions
+    where parent_id = run and not detached and not (keep_inputs and keep_outputs)
+      and status not in ('PENDING', 'RUNNING');
+end $function$;
+
+-- Queues the start of the error workflow, if the workflow has one.
+CREATE OR REPLACE FUNCTION public.queue_error_workflow(run uuid, workflow uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into outbox (kind, subject_id, due_at)
+    select 'ERROR', run, now() from workflows
+    where id = workflow and settings->>'errorWorkflowId' is not null
+  on conflict do nothing;
+end $function$;
+
+-- Closes the pauses of an execution that is not there any more to be answered.
+CREATE OR REPLACE FUNCTION public.abandon_pauses(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update pauses set status = 'ABANDONED', settled_at = now() where execution_id = run and status = 'OPEN';
+end $function$;
+
+-- Makes the reply of an execution in a chat due to be saved, and wakes the processes that save it.
+CREATE OR REPLACE FUNCTION public.end_reply(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update agent_chat_messages set due_at = now() where execution_id = run and status = 'STREAMING';
+  if found then
+    perform pg_notify('outbox', '');
+  end if;
+end $function$;
+
+-- Takes a run for judging, by the config of its workflow or team. One that is not kept cannot be judged.
+CREATE OR REPLACE FUNCTION public.sample_run(run uuid, team uuid, workflow uuid, is_kept boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  rate integer;
+begin
+  select case when coalesce(w.enabled, t.enabled, false) then coalesce(w.sampling_rate, t.sampling_rate, 10) end into rate
+  from (select) as one
+    left join eval_configs w on w.workflow_id = workflow
+    left join eval_configs t on t.team_id = team and t.workflow_id is null;
+  if rate is null or sample_of(run) >= rate then
+    return;
+  end if;
+  insert into evaluations (id, team_id, workflow_id, execution_id, status, reason, judged_at)
+    values (gen_random_uuid(), team, workflow, run,
+      case when is_kept then 'PENDING' else 'SKIPPED' end,
+      case when not is_kept then 'NOT_KEPT' end,
+      case when not is_kept then now() end)
+    on conflict (execution_id) do nothing;
+end $function$;
+
+-- The place of a run among 100, the same for ever: it is judged at rates above it.
+CREATE OR REPLACE FUNCTION public.sample_of(run uuid)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select (('x' || substr(md5(run::text), 1, 8))::bit(32)::bigint % 100)::integer
+$function$;
+
+-- An execution that is deleted while it is open ends for its parent and its children too, and one of a chat for its reply.
+CREATE OR REPLACE FUNCTION public.execution_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.status in ('PENDING', 'RUNNING') then
+    if old.parent_id is not null and not old.detached then
+      insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', old.parent_id, old.parent_key, now())
+      on conflict (subject_id, kind, key) do update set due_at = now();
+    end if;
+    perform cancel_executions(array(
+      select id from executions
+      where parent_id = old.id and not detached and status in ('PENDING', 'RUNNING')),
+      'The execution that waited for it was deleted');
+  end if;
+  if old.trigger = 'CHAT' then
+    perform end_reply(old.id);
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW
+  WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) OR (old.trigger = 'CHAT'::text)))
+  EXECUTE FUNCTION execution_deleted();
+
+-- CANCELLING EXECUTIONS
+
+-- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
+-- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if no person asked
+-- for it. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns the statuses afterwards.
+CREATE OR REPLACE FUNCTION public.cancel_executions(ids uuid[], why text DEFAULT NULL::text, due timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution uuid, stands text)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  pending uuid[];
+  running uuid[];
+begin
+  with open as (
+    select id, status from executions where id = any(ids) and status in ('PENDING', 'RUNNING')
+    order by id for update)
+  select array_agg(id) filter (where status = 'PENDING'), array_agg(id) filter (where status = 'RUNNING')
+    into pending, running from open;
+  if pending is not null then
+    delete from outbox where subject_id = any(pending) and kind = 'START';
+    update executions set status = 'CANCELLED', completed_at = now(),
+      cancel_requested_at = coalesce(cancel_requested_at, now()),
+      error_message = coalesce(why, 'The execution was cancelled before it started')
+      where id = any(pending);
+  end if;
+  if running is not null then
+    -- The first to ask is the reason.
+    update executions set cancel_requested_at = now(), cancel_reason = why
+      where id = any(running) and cancel_requested_at is null;
+  end if;
+  insert into outbox (kind, subject_id, team_id, due_at)
+    select 'CANCEL', id, team_id, due from executions where id = any(pending || running)
+  on conflict do nothing;
+  return query select id, status from executions where id = any(pending || running);
+end $function$;
+
+-- The name of cancel_executions before migration 0017, for processes of that release.
+CREATE OR REPLACE FUNCTION public.cancel_run(run uuid, why text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform cancel_executions(array[run], why);
+end $function$;
+
+-- WHAT EXECUTIONS DO NOT KEEP
+
+-- Whether the outputs of an execution that does not keep them may still be read: by its parent, the webhook call that
+-- started it, or the process that saves its reply in a chat.
+CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return not detached and exists (select from executions where id = parent and status in ('PENDING', 'RUNNING'))
+    or exists (select from hook_answers where execution_id = run)
+    or exists (select from agent_chat_messages where execution_id = run and status = 'STREAMING');
+end $function$;
+
+-- Removes what an execution leaves behind that does not keep both its inputs and its
+-- outputs: its files, and its outputs if it does not keep them.
+CREATE OR REPLACE FUNCTION public.wipe_unkept(run uuid, keeps_outputs boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from execution_files where execution_id = run;
+  if not keeps_outputs then
+    perform wipe_outputs(run);
+    -- They hold the outputs of nodes that have sent something.
+    delete from message_notes where execution_id = run;
+  end if;
+end $function$;
+
+-- Removes the outputs of an execution that does not keep them. What came to its pauses is an output too; who decided
+-- what, and when, stays.
+CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update node_executions set output = null, loop = null, notes = null, agent = null
+    where execution_id = run
+      and (output is not null or loop is not null or notes is not null or agent is not null);
+  delete from blobs where execution_id = run;
+  update pauses set data = null, decisions = (
+      select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',
+        'comment', null, 'form', null)), '[]') from json_array_elements(decisions) d)
+    where execution_id = run and (data is not null or json_array_length(decisions) > 0);
+end $function$;
+
+-- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
+CREATE OR REPLACE FUNCTION public.leave_answer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform wipe_unkept(id, keep_outputs) from executions
+    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
+      and not is_awaited(id, parent_id, detached);
+  return null;
+end $function$;
+
+CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW
+  EXECUTE FUNCTION leave_answer();
 
 -- A reply that is saved, or gone, needs the outputs of its execution no more: they go if they are not kept. Those
 -- who stream it are told.
@@ -27,166 +522,85 @@ begin
   return null;
 end $function$;
 
-CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION drop_chunks();
-CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW WHEN ((old.role = 'assistant'::text)) EXECUTE FUNCTION leave_reply();
-CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION drop_chunks();
-CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text))) EXECUTE FUNCTION leave_reply();
+CREATE TRIGGER agent_chat_messages_gone AFTER DELETE ON agent_chat_messages FOR EACH ROW
+  WHEN ((old.role = 'assistant'::text))
+  EXECUTE FUNCTION leave_reply();
 
--- agent_chat_sessions
+CREATE TRIGGER agent_chat_messages_settled AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW
+  WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text)))
+  EXECUTE FUNCTION leave_reply();
 
--- What is left of the executions of a chat goes with it, whoever deletes it.
-CREATE OR REPLACE FUNCTION public.purge_session()
- RETURNS trigger
+-- THOSE WHO WATCH AN EXECUTION
+
+-- Notifies those who watch an execution. The own transaction id is taken first: a follower whose read misses this
+-- transaction waits for it (db/bus.ts).
+CREATE OR REPLACE FUNCTION public.tell_run(run uuid)
+ RETURNS void
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into agent_chat_purges (session_id) values (old.id) on conflict do nothing;
-  return null;
-end $function$;
-
-CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW EXECUTE FUNCTION purge_session();
-
--- audit_anchors
-
--- An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.
-CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if new.cutoff > now() - interval '720 hours' or new.base_ts >= new.cutoff
-    or new.base_seq >= new.purge_seq
-    or not exists (select from audit_entries
-      where team_id = new.team_id and seq = new.base_seq and hash = new.base_hash and ts = new.base_ts)
-    or not exists (select from audit_entries
-      where team_id = new.team_id and seq = new.purge_seq and action = 'AUDIT_PURGED') then
-    raise exception 'audit entries cannot be purged up to here' using errcode = 'insufficient_privilege';
+  perform pg_current_xact_id();
+  if exists (select from watches where execution_id = run) then
+    perform pg_notify('run', run::text);
   end if;
-  return null;
 end $function$;
 
-CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_anchor_holds();
-CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-
--- audit_checkpoint_counts
-
-CREATE TRIGGER audit_checkpoint_counts_no_truncate BEFORE TRUNCATE ON audit_checkpoint_counts FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoint_counts_stay BEFORE DELETE ON audit_checkpoint_counts FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-
--- audit_checkpoints
-
-CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-
--- audit_entries
-
--- Each audit entry of which something was erased is named by an entry that its transaction has appended.
-CREATE OR REPLACE FUNCTION public.audit_erasure_is_named()
+-- Notes which transaction changed what a stream shows of an execution, and tells those who watch it.
+CREATE OR REPLACE FUNCTION public.tell_execution()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  -- Whoever appends an entry holds the head until the commit, so that the newest one is of this transaction.
-  if not exists (
-    select from (
-      select details from audit_entries where team_id = new.team_id and action = 'AUDIT_DETAILS_ERASED'
-      order by seq desc limit 1) named, json_array_elements(named.details->'seqs') span
-    where new.seq between (span->>0)::bigint and (span->>1)::bigint) then
-    raise exception 'what is erased of audit entries must be named by an entry' using errcode = 'insufficient_privilege';
+  if (old.status, old.started_at, old.completed_at, old.error_message, old.cancel_requested_at)
+    is distinct from (new.status, new.started_at, new.completed_at, new.error_message, new.cancel_requested_at) then
+    new.changed := pg_current_xact_id();
   end if;
-  return null;
+  perform tell_run(new.id);
+  return new;
 end $function$;
 
--- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days old, and what is personal about one can be erased.
-CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
+CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW
+  WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at))))
+  EXECUTE FUNCTION tell_execution();
+
+-- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
+-- be told one by one.
+CREATE OR REPLACE FUNCTION public.tell_node()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  kept audit_entries;
 begin
-  if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
-    select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
-    return old;
+  if tg_op = 'UPDATE' then
+    new.changed := pg_current_xact_id();
   end if;
-  if tg_op = 'UPDATE' and old.v = 2 and old.details is not null
-    and old.action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED') then
-    kept := old;
-    kept.actor_name := null;
-    kept.src_ip := null;
-    kept.user_agent := null;
-    kept.details := null;
-    kept.details_salt := null;
-    if new::text = kept::text then
-      return new;
-    end if;
+  if not new.settled then
+    perform tell_run(new.execution_id);
   end if;
-  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
+  return new;
 end $function$;
 
-CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW EXECUTE FUNCTION audit_keeps_entries();
-CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_erasure_is_named();
-CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
+CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW
+  WHEN (((((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at)) OR (old.waiting_until IS DISTINCT FROM new.waiting_until)) OR (old.item_count IS DISTINCT FROM new.item_count)))
+  EXECUTE FUNCTION tell_node();
 
--- audit_public_keys
+CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW
+  WHEN ((NOT new.settled))
+  EXECUTE FUNCTION tell_node();
 
-CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-
--- audit_unsigned
-
-CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only();
-
--- callbacks
-
-CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval)))) EXECUTE FUNCTION tell_errand();
-
--- execution_files
-
--- A file whose last copy goes can be read no more. The row locks keep a copy that is
--- made at this moment from being missed.
-CREATE OR REPLACE FUNCTION public.count_file_copies()
+-- A webhook call that waits is told that its answer is there.
+CREATE OR REPLACE FUNCTION public.tell_answer()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  if tg_op = 'INSERT' then
-    update stored_files set copies = copies + 1 where id = new.id and not removed;
-    if not found then
-      raise exception 'the file has been removed' using errcode = '23503';
-    end if;
-  else
-    update stored_files set copies = copies - 1, removed = copies = 1, touched_at = now() where id = old.id;
-  end if;
+  perform tell_run(new.execution_id);
   return null;
 end $function$;
 
-CREATE TRIGGER execution_files_counted AFTER INSERT OR DELETE ON execution_files FOR EACH ROW EXECUTE FUNCTION count_file_copies();
+CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW
+  EXECUTE FUNCTION tell_answer();
 
--- executions
-
--- An execution that has ended waits for nobody, whoever ended it.
-CREATE OR REPLACE FUNCTION public.abandon_pauses()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update pauses set status = 'ABANDONED', settled_at = now() where execution_id = new.id and status = 'OPEN';
-  return null;
-end $function$;
-
--- An execution that has ended, whoever ended it, makes its callback due.
-CREATE OR REPLACE FUNCTION public.call_back()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update callbacks set status = 'PENDING', ended_at = now(), due_at = now()
-    where execution_id = new.id and status = 'WAITING';
-  return null;
-end $function$;
+-- COUNTS OF EXECUTIONS
 
 -- Counts executions by team, workflow and status, in 32 slots so that writers do not wait for each other; those that were
 -- created on a day that is over also by that day.
@@ -252,58 +666,36 @@ begin
   return null;
 end $function$;
 
--- The reply of an execution that has ended, or is gone, is due to be saved.
-CREATE OR REPLACE FUNCTION public.end_reply()
+CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT
+  EXECUTE FUNCTION count_executions();
+
+CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT
+  EXECUTE FUNCTION count_executions();
+
+CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT
+  EXECUTE FUNCTION count_executions();
+
+-- A deleted workflow takes its counts along.
+CREATE OR REPLACE FUNCTION public.forget_execution_counts()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  update agent_chat_messages set due_at = now()
-    where execution_id = coalesce(new.id, old.id) and status = 'STREAMING';
-  if found then
-    perform pg_notify('outbox', '');
-  end if;
+  delete from execution_counts where workflow_id = old.id;
+  delete from execution_days where owner_id = old.id;
   return null;
 end $function$;
 
--- What follows from the end of an execution, whoever writes it: its place goes to the next one, its parent is told,
--- its children end, and its workflow's error workflow starts.
-CREATE OR REPLACE FUNCTION public.end_run()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if new.gate_id is not null and old.queued_at is null then
-    perform open_gate(new.gate_id, new.workflow_id);
-  end if;
-  if new.parent_id is not null and not new.detached then
-    insert into outbox (kind, subject_id, key, due_at)
-      select 'SIGNAL', id, new.parent_key, now() from executions
-      where id = new.parent_id and status in ('PENDING', 'RUNNING')
-    on conflict (subject_id, kind, key) do update set due_at = now();
-  end if;
-  if not (new.keep_inputs and new.keep_outputs) and not is_awaited(new.id, new.parent_id, new.detached) then
-    perform wipe_unkept(new.id, new.keep_outputs);
-  end if;
-  if exists (select from executions where parent_id = new.id and not detached) then
-    perform cancel_executions(array(
-      select id from executions
-      where parent_id = new.id and not detached and status in ('PENDING', 'RUNNING')),
-      'The execution that waited for it has ended');
-    perform wipe_unkept(id, keep_outputs) from executions
-      where parent_id = new.id and not detached and not (keep_inputs and keep_outputs)
-        and status not in ('PENDING', 'RUNNING');
-  end if;
-  if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
-    insert into outbox (kind, subject_id, due_at)
-      select 'ERROR', new.id, now() from workflows
-      where id = new.workflow_id and settings->>'errorWorkflowId' is not null
-    on conflict do nothing;
-  end if;
-  return null;
-end $function$;
+CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW
+  EXECUTE FUNCTION forget_execution_counts();
 
--- An execution of an hour that may be folded has ended or changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW
+  EXECUTE FUNCTION forget_execution_counts();
+
+-- HOURS OF EXECUTIONS
+
+-- Counts an execution anew that has ended or changed after its hour may have been folded, which is 15 minutes after the
+-- end of the hour at the earliest.
 CREATE OR REPLACE FUNCTION public.execution_hour_changed()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -322,6 +714,16 @@ begin
   return null;
 end $function$;
 
+CREATE TRIGGER executions_hours_changed AFTER UPDATE OF status, started_at, completed_at ON executions FOR EACH ROW
+  WHEN (((LEAST(old.completed_at, new.completed_at) < (now() - '00:05:00'::interval)) AND (((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at))))
+  EXECUTE FUNCTION execution_hour_changed();
+
+CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW
+  WHEN ((new.completed_at < (now() - '00:05:00'::interval)))
+  EXECUTE FUNCTION execution_hour_changed();
+
+-- Counts an execution that is deleted before its hour is folded; later it is in the sums already, and stays there. Before
+-- the deletion, because its node records go along, which know of retries.
 CREATE OR REPLACE FUNCTION public.execution_hour_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -339,340 +741,11 @@ begin
   return old;
 end $function$;
 
--- Outputs that an execution was given go with its own if they are not kept.
-CREATE OR REPLACE FUNCTION public.forget_given()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.given := null;
-  return new;
-end $function$;
+CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW
+  WHEN ((old.completed_at IS NOT NULL))
+  EXECUTE FUNCTION execution_hour_deleted();
 
--- An execution that is deleted while it is open ends for its parent and its children too.
-CREATE OR REPLACE FUNCTION public.leave_family()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if old.parent_id is not null and not old.detached then
-    insert into outbox (kind, subject_id, key, due_at) values ('SIGNAL', old.parent_id, old.parent_key, now())
-    on conflict (subject_id, kind, key) do update set due_at = now();
-  end if;
-  perform cancel_executions(array(
-    select id from executions
-    where parent_id = old.id and not detached and status in ('PENDING', 'RUNNING')),
-    'The execution that waited for it was deleted');
-  return null;
-end $function$;
-
--- An execution that ends leaves its queue, and its input is blanked if it is not kept.
-CREATE OR REPLACE FUNCTION public.leave_queue()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.queued_at := null;
-  if not new.keep_inputs then
-    new.input_data := '{}';
-  end if;
-  return new;
-end $function$;
-
--- Takes runs that have ended SUCCESS for judging, by the config of their workflow or team.
-CREATE OR REPLACE FUNCTION public.sample_run()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  rate integer;
-begin
-  -- A rebuilt row ends again; what ended long ago is not judged.
-  if new.completed_at < now() - interval '1 day' then
-    return null;
-  end if;
-  select case when coalesce(w.enabled, t.enabled, false) then coalesce(w.sampling_rate, t.sampling_rate, 10) end into rate
-  from (select) as one
-    left join eval_configs w on w.workflow_id = new.workflow_id
-    left join eval_configs t on t.team_id = new.team_id and t.workflow_id is null;
-  if rate is null or sample_of(new.id) >= rate then
-    return null;
-  end if;
-  insert into evaluations (id, team_id, workflow_id, execution_id, status, reason, judged_at)
-    values (gen_random_uuid(), new.team_id, new.workflow_id, new.id,
-      case when new.keep_inputs and new.keep_outputs then 'PENDING' else 'SKIPPED' end,
-      case when not (new.keep_inputs and new.keep_outputs) then 'NOT_KEPT' end,
-      case when not (new.keep_inputs and new.keep_outputs) then now() end)
-    on conflict (execution_id) do nothing;
-  return null;
-end $function$;
-
--- Notes which transaction changed what a stream shows of an execution, and tells those who watch it.
-CREATE OR REPLACE FUNCTION public.tell_execution()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if (old.status, old.started_at, old.completed_at, old.error_message, old.cancel_requested_at)
-    is distinct from (new.status, new.started_at, new.completed_at, new.error_message, new.cancel_requested_at) then
-    new.changed := pg_current_xact_id();
-  end if;
-  perform tell_run(new.id);
-  return new;
-end $function$;
-
-CREATE TRIGGER executions_call_back AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION call_back();
-CREATE TRIGGER executions_counted_delete AFTER DELETE ON executions REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_counted_insert AFTER INSERT ON executions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_counted_update AFTER UPDATE ON executions REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_executions();
-CREATE TRIGGER executions_deleted AFTER DELETE ON executions FOR EACH ROW WHEN ((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]))) EXECUTE FUNCTION leave_family();
-CREATE TRIGGER executions_ended AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_run();
-CREATE TRIGGER executions_ending BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN ((((old.queued_at IS NOT NULL) OR (NOT old.keep_inputs)) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION leave_queue();
-CREATE TRIGGER executions_ending_given BEFORE UPDATE OF status ON executions FOR EACH ROW WHEN (((NOT old.keep_outputs) AND (old.given IS NOT NULL) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION forget_given();
-CREATE TRIGGER executions_hours_changed AFTER UPDATE OF status, started_at, completed_at ON executions FOR EACH ROW WHEN (((LEAST(old.completed_at, new.completed_at) < (now() - '00:05:00'::interval)) AND (((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)))) EXECUTE FUNCTION execution_hour_changed();
-CREATE TRIGGER executions_hours_deleted BEFORE DELETE ON executions FOR EACH ROW WHEN ((old.completed_at IS NOT NULL)) EXECUTE FUNCTION execution_hour_deleted();
-CREATE TRIGGER executions_hours_inserted AFTER INSERT ON executions FOR EACH ROW WHEN ((new.completed_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION execution_hour_changed();
-CREATE TRIGGER executions_pauses AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION abandon_pauses();
-CREATE TRIGGER executions_reply AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.trigger = 'CHAT'::text) AND (old.status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])) AND (new.status <> ALL (ARRAY['PENDING'::text, 'RUNNING'::text])))) EXECUTE FUNCTION end_reply();
-CREATE TRIGGER executions_reply_lost AFTER DELETE ON executions FOR EACH ROW WHEN ((old.trigger = 'CHAT'::text)) EXECUTE FUNCTION end_reply();
-CREATE TRIGGER executions_sampled AFTER UPDATE OF status ON executions FOR EACH ROW WHEN (((new.status = 'SUCCESS'::text) AND (old.status <> 'SUCCESS'::text) AND (new.only_node IS NULL) AND (new.trigger <> ALL (ARRAY['EVALUATION'::text, 'PLAYBOOK'::text])))) EXECUTE FUNCTION sample_run();
-CREATE TRIGGER executions_told BEFORE UPDATE ON executions FOR EACH ROW WHEN (((old.last_event_id <> new.last_event_id) OR (old.run_position <> new.run_position) OR (((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.cancel_requested_at IS DISTINCT FROM new.cancel_requested_at)))) EXECUTE FUNCTION tell_execution();
-
--- hook_answers
-
--- A webhook call that no longer waits needs the outputs of its execution no more: they go if they are not kept.
-CREATE OR REPLACE FUNCTION public.leave_answer()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform wipe_unkept(id, keep_outputs) from executions
-    where id = old.execution_id and not (keep_inputs and keep_outputs) and status not in ('PENDING', 'RUNNING')
-      and not is_awaited(id, parent_id, detached);
-  return null;
-end $function$;
-
--- A webhook call that waits is told that its answer is there.
-CREATE OR REPLACE FUNCTION public.tell_answer()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform tell_run(new.execution_id);
-  return null;
-end $function$;
-
-CREATE TRIGGER hook_answers_left AFTER DELETE ON hook_answers FOR EACH ROW EXECUTE FUNCTION leave_answer();
-CREATE TRIGGER hook_answers_told AFTER UPDATE ON hook_answers FOR EACH ROW EXECUTE FUNCTION tell_answer();
-
--- mails
-
-CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW EXECUTE FUNCTION tell_errand();
-
--- members
-
-CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW WHEN ((new.role IS DISTINCT FROM old.role)) EXECUTE FUNCTION tell_rights();
-
--- model_calls
-
--- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
-CREATE OR REPLACE FUNCTION public.model_call_changed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op <> 'INSERT' then perform unfold_model_calls(old.team_id, old.created_at); end if;
-  if tg_op <> 'DELETE' then perform unfold_model_calls(new.team_id, new.created_at); end if;
-  return null;
-end $function$;
-
-CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW WHEN ((old.created_at < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL))) EXECUTE FUNCTION model_call_changed();
-CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval))) EXECUTE FUNCTION model_call_changed();
-
--- node_executions
-
--- The same for a node record. A projection moves last_event_id of the execution: the records that it settles need not
--- be told one by one.
-CREATE OR REPLACE FUNCTION public.tell_node()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op = 'UPDATE' then
-    new.changed := pg_current_xact_id();
-  end if;
-  if not new.settled then
-    perform tell_run(new.execution_id);
-  end if;
-  return new;
-end $function$;
-
-CREATE TRIGGER node_executions_changed BEFORE UPDATE ON node_executions FOR EACH ROW WHEN (((((((((old.status IS DISTINCT FROM new.status) OR (old.started_at IS DISTINCT FROM new.started_at)) OR (old.completed_at IS DISTINCT FROM new.completed_at)) OR (old.error_message IS DISTINCT FROM new.error_message)) OR (old.retry_count IS DISTINCT FROM new.retry_count)) OR (old.next_attempt_at IS DISTINCT FROM new.next_attempt_at)) OR (old.waiting_until IS DISTINCT FROM new.waiting_until)) OR (old.item_count IS DISTINCT FROM new.item_count))) EXECUTE FUNCTION tell_node();
-CREATE TRIGGER node_executions_told AFTER INSERT ON node_executions FOR EACH ROW WHEN ((NOT new.settled)) EXECUTE FUNCTION tell_node();
-
--- outbox
-
--- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already belongs
--- to nobody.
-CREATE OR REPLACE FUNCTION public.own_errand()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.team_id := coalesce((select team_id from executions where id = new.subject_id),
-    (select team_id from workflows where id = new.subject_id), new.team_id);
-  return new;
-end $function$;
-
-CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid)) EXECUTE FUNCTION own_errand();
-CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW WHEN ((new.due_at <= (now() + '00:00:00.001'::interval))) EXECUTE FUNCTION tell_errand();
-
--- sdk_tokens
-
-CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW EXECUTE FUNCTION tell_rights();
-CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW WHEN ((old.revoked_at IS NULL)) EXECUTE FUNCTION tell_rights();
-
--- sessions
-
-CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW WHEN ((old.expires_at > now())) EXECUTE FUNCTION tell_rights();
-
--- stored_files
-
--- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
--- until the end of the transaction, and compares it with what the team may have.
-CREATE OR REPLACE FUNCTION public.count_file_bytes()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-declare
-  before bigint := case when tg_op = 'INSERT' or old.removed then 0 else old.bytes end;
-  after bigint := case when tg_op = 'DELETE' or new.removed then 0 else new.bytes end;
-  team uuid := case when tg_op = 'INSERT' then new.team_id else old.team_id end;
-begin
-  if before = after then
-    return null;
-  end if;
-  update file_usage set bytes = bytes + after - before where team_id = team;
-  if not found and after > before then
-    insert into file_usage as u (team_id, bytes) values (team, after - before)
-    on conflict (team_id) do update set bytes = u.bytes + excluded.bytes;
-  end if;
-  return null;
-end $function$;
-
-CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW EXECUTE FUNCTION count_file_bytes();
-
--- teams
-
-CREATE OR REPLACE FUNCTION public.forget_execution_hours()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_advisory_xact_lock(7226077, hashtext(old.id::text));
-  delete from execution_hours where team_id = old.id;
-  delete from execution_hour_folds where team_id = old.id;
-  return null;
-end $function$;
-
-CREATE TRIGGER teams_forget_counts AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
-CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW EXECUTE FUNCTION forget_execution_hours();
-
--- users
-
--- A new address is not confirmed, unless the same statement says so.
-CREATE OR REPLACE FUNCTION public.doubt_email()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.email_confirmed_at := null;
-  return new;
-end $function$;
-
--- Tells all processes that an administrator of the instance is none any more.
-CREATE OR REPLACE FUNCTION public.tell_instance_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.id);
-  return null;
-end $function$;
-
-CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at)))) EXECUTE FUNCTION doubt_email();
-CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW WHEN ((old.instance_admin AND (NOT new.instance_admin))) EXECUTE FUNCTION tell_instance_rights();
-
--- widgets
-
--- A widget whose workflow is deleted is disabled, whoever deletes it.
-CREATE OR REPLACE FUNCTION public.disable_widget()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.enabled := false;
-  new.updated_at := now();
-  return new;
-end $function$;
-
-CREATE TRIGGER widgets_left BEFORE UPDATE OF workflow_id ON widgets FOR EACH ROW WHEN (((new.workflow_id IS NULL) AND (old.workflow_id IS NOT NULL))) EXECUTE FUNCTION disable_widget();
-
--- workflow_versions
-
--- A version that a process of the release before saves has the notes of the workflow.
-CREATE OR REPLACE FUNCTION public.keep_notes()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  new.notes := coalesce((select w.settings->'notes' from workflows w where w.id = new.workflow_id), '[]');
-  return new;
-end $function$;
-
-CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EACH ROW WHEN ((new.notes IS NULL)) EXECUTE FUNCTION keep_notes();
-
--- workflows
-
--- Whatever changes what is scheduled queues an errand: make Temporal's schedules of this workflow what its row says.
--- At the end of the transaction, so that the order in which a workflow and its version are written does not matter. An
--- errand that is already queued gets a new id, so that the one who is carrying it out does not settle the new one too.
-CREATE OR REPLACE FUNCTION public.queue_schedules()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  if tg_op = 'UPDATE' and (not old.active and not new.active
-    or (old.active, old.version, old.settings::text) = (new.active, new.version, new.settings::text)) then
-    return null;
-  end if;
-  insert into outbox (kind, subject_id)
-  select 'SCHEDULE', coalesce(new.id, old.id)
-  where exists (select from schedules where workflow_id = coalesce(new.id, old.id))
-    or exists (select from outbox where subject_id = coalesce(new.id, old.id) and kind = 'SCHEDULE')
-    or new.active and exists (
-      select from workflow_versions v where v.workflow_id = new.id and v.version = new.version
-        and v.nodes::text like '%"SCHEDULE_TRIGGER"%')
-  on conflict (subject_id, kind, key) do update set id = default, attempts = default, due_at = default;
-  return null;
-end $function$;
-
-CREATE CONSTRAINT TRIGGER workflow_schedules AFTER INSERT OR DELETE OR UPDATE OF active, version, settings ON workflows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION queue_schedules();
-CREATE TRIGGER workflows_forget_counts AFTER DELETE ON workflows FOR EACH ROW EXECUTE FUNCTION forget_execution_counts();
-
--- Functions of more than one table
-
-CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
- RETURNS integer[]
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-  select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
-$function$;
-
--- Adds an execution to its hour, or with -1 takes it away. Whoever calls it holds the lock of folding.
+-- Adds an execution to its hour, or with -1 takes it away. The caller holds the lock of folding.
 CREATE OR REPLACE FUNCTION public.add_execution_hour(e executions, sign integer)
  RETURNS void
  LANGUAGE sql
@@ -689,81 +762,14 @@ AS $function$
     retries = h.retries + excluded.retries, durations = add_durations(h.durations, excluded.durations)
 $function$;
 
--- Audit entries are added, and neither changed nor removed.
-CREATE OR REPLACE FUNCTION public.audit_is_append_only()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
-end $function$;
-
--- Cancels those of these executions that are open. One that is PENDING ends here and now. One that is RUNNING is
--- cancelled through Temporal, and can from now on only end CANCELLED. `why` is its error message then, if nobody asked
--- in person. `due`: when the sweeper tells Temporal, unless the caller has done so. Returns what stands afterwards.
-CREATE OR REPLACE FUNCTION public.cancel_executions(ids uuid[], why text DEFAULT NULL::text, due timestamp with time zone DEFAULT now())
- RETURNS TABLE(execution uuid, stands text)
- LANGUAGE plpgsql
-AS $function$
-declare
-  pending uuid[];
-  running uuid[];
-begin
-  with open as (
-    select id, status from executions where id = any(ids) and status in ('PENDING', 'RUNNING')
-    order by id for update)
-  select array_agg(id) filter (where status = 'PENDING'), array_agg(id) filter (where status = 'RUNNING')
-    into pending, running from open;
-  if pending is not null then
-    delete from outbox where subject_id = any(pending) and kind = 'START';
-    update executions set status = 'CANCELLED', completed_at = now(),
-      cancel_requested_at = coalesce(cancel_requested_at, now()),
-      error_message = coalesce(why, 'The execution was cancelled before it started')
-      where id = any(pending);
-  end if;
-  if running is not null then
-    -- The first to ask is the reason.
-    update executions set cancel_requested_at = now(), cancel_reason = why
-      where id = any(running) and cancel_requested_at is null;
-  end if;
-  insert into outbox (kind, subject_id, team_id, due_at)
-    select 'CANCEL', id, team_id, due from executions where id = any(pending || running)
-  on conflict do nothing;
-  return query select id, status from executions where id = any(pending || running);
-end $function$;
-
--- The name of cancel_executions before migration 0017, for processes of that release.
-CREATE OR REPLACE FUNCTION public.cancel_run(run uuid, why text)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform cancel_executions(array[run], why);
-end $function$;
-
--- Makes room for one execution that replaces others: cancels those that wait, and the oldest of those that have a
--- place. The caller holds the gate, while the end of an execution waits for the gate with the execution's row locked:
--- hence the short lock_timeout, after which the caller tries again.
-CREATE OR REPLACE FUNCTION public.clear_gate(gate uuid, places integer, why text)
- RETURNS void
- LANGUAGE plpgsql
- SET lock_timeout TO '2ms'
-AS $function$
-begin
-  perform cancel_executions(array(select id from executions where gate_id = gate and queued_at is not null), why);
-  perform cancel_executions(array(
-    select id from executions where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null
-    order by created_at, id limit greatest(0, hold_gate(gate) - places + 1)), why);
-end $function$;
-
--- How many of a list are in each bucket.
-CREATE OR REPLACE FUNCTION public.count_durations(buckets integer[])
- RETURNS integer[]
+-- Whether an execution has ended, and is one of those that execution_hours tell of.
+CREATE OR REPLACE FUNCTION public.is_counted(e executions)
+ RETURNS boolean
  LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
+ IMMUTABLE
 AS $function$
-  select array_agg(coalesce(n, 0) order by bucket) from generate_series(0, array_length(duration_bounds(), 1)) bucket
-  left join (select b as bucket, count(*)::integer as n from unnest(buckets) b group by b) found using (bucket)
+  select e.completed_at is not null and e.status in ('SUCCESS', 'FAILED', 'CANCELLED')
+    and e.trigger not in ('EVALUATION', 'PLAYBOOK')
 $function$;
 
 -- Milliseconds at which the buckets of durations begin, but for the first one; DURATION_BOUNDS in db/monitoring/executionhours.ts.
@@ -786,190 +792,66 @@ AS $function$
     when started is not null then 0 end
 $function$;
 
--- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must name them.
-CREATE OR REPLACE FUNCTION public.erase_audit_details(team uuid, person uuid, behind bigint, most integer)
- RETURNS SETOF bigint
+-- How many of a list are in each bucket.
+CREATE OR REPLACE FUNCTION public.count_durations(buckets integer[])
+ RETURNS integer[]
  LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
 AS $function$
-  update audit_entries e
-  set actor_name = null, src_ip = null, user_agent = null, details = null, details_salt = null
-  from (
-    select id from audit_entries
-    where team_id = team and user_id = person and seq > behind and v = 2 and details is not null
-      and action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED')
-    order by seq limit most for update) chosen
-  where e.id = chosen.id
-  returning e.seq;
+  select array_agg(coalesce(n, 0) order by bucket) from generate_series(0, array_length(duration_bounds(), 1)) bucket
+  left join (select b as bucket, count(*)::integer as n from unnest(buckets) b group by b) found using (bucket)
 $function$;
 
--- A deleted workflow takes its counts along.
-CREATE OR REPLACE FUNCTION public.forget_execution_counts()
+-- Adds two lists of counts, bucket by bucket.
+CREATE OR REPLACE FUNCTION public.add_durations(a integer[], b integer[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select array_agg(x + y order by n) from unnest(a, b) with ordinality as u(x, y, n)
+$function$;
+
+-- A deleted team takes its hours along. A process that folds them meanwhile is waited for.
+CREATE OR REPLACE FUNCTION public.forget_execution_hours()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  delete from execution_counts where workflow_id = old.id;
-  delete from execution_days where owner_id = old.id;
+  perform pg_advisory_xact_lock(7226077, hashtext(old.id::text));
+  delete from execution_hours where team_id = old.id;
+  delete from execution_hour_folds where team_id = old.id;
   return null;
 end $function$;
 
--- Holds the gate until the transaction ends, and returns how many executions have a place in it. The count is a
--- statement of its own after the lock, so that it sees what the last holder has done.
-CREATE OR REPLACE FUNCTION public.hold_gate(gate uuid)
- RETURNS integer
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_advisory_xact_lock(hashtextextended(gate::text, 0));
-  return (select count(*) from executions
-    where gate_id = gate and status in ('PENDING', 'RUNNING') and queued_at is null);
-end $function$;
+CREATE TRIGGER teams_hours_deleted AFTER DELETE ON teams FOR EACH ROW
+  EXECUTE FUNCTION forget_execution_hours();
 
--- The role in the team of a person who shows a session or an SDK token; null if they have none any more. Holds the team.
--- What it reads after the lock is what the last holder has left, because each statement of a volatile function has a
--- snapshot of its own.
-CREATE OR REPLACE FUNCTION public.hold_right(team uuid, person uuid, session uuid, token uuid, alone boolean)
- RETURNS text
- LANGUAGE plpgsql
-AS $function$
-begin
-  if not hold_team(team, alone) then
-    return null;
-  end if;
-  if token is null then
-    return (select m.role from members m join sessions s on s.user_id = m.user_id
-      where m.team_id = team and m.user_id = person and s.id = session and s.expires_at > now());
-  end if;
-  return (select case when array_position(ranks, m.role) < array_position(ranks, t.role) then m.role else t.role end
-    from members m join sdk_tokens t on t.team_id = m.team_id and t.user_id = m.user_id,
-      (values (array['VIEWER', 'OPERATOR', 'BUILDER', 'ADMIN'])) as r (ranks)
-    where m.team_id = team and m.user_id = person and t.id = token and t.revoked_at is null
-      and (t.expires_at is null or t.expires_at > now()));
-end $function$;
+-- HOURS OF MODEL CALLS
 
--- Holds the team until the transaction ends, so that it is not deleted before; false if there is no such team. Acts hold
--- it together; one that changes who may do what holds it alone. It waits for the acts under way, and those that come later
--- fail (55P03) and are tried again, so that only one of them keeps a connection while it waits. An advisory lock, because
--- no other gets it once somebody waits for it: a stream of row locks could keep a removal waiting for ever.
-CREATE OR REPLACE FUNCTION public.hold_team(team uuid, alone boolean)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-  if not (case
-      when alone then pg_try_advisory_xact_lock(hashtextextended(team::text, 2))
-      else pg_try_advisory_xact_lock_shared(hashtextextended(team::text, 1)) end) then
-    raise exception 'the rights in the team are changing' using errcode = '55P03';
-  end if;
-  if alone then
-    perform pg_advisory_xact_lock(hashtextextended(team::text, 1));
-  end if;
-  perform from teams where id = team for key share;
-  return found;
-end $function$;
-
--- Whether somebody may still read the outputs of an execution that does not keep them: its parent, the webhook
--- call that started it, or whoever saves its reply in a chat.
-CREATE OR REPLACE FUNCTION public.is_awaited(run uuid, parent uuid, detached boolean)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-begin
-  return not detached and exists (select from executions where id = parent and status in ('PENDING', 'RUNNING'))
-    or exists (select from hook_answers where execution_id = run)
-    or exists (select from agent_chat_messages where execution_id = run and status = 'STREAMING');
-end $function$;
-
--- Whether an execution has ended, and is one of those that execution_hours tell of.
-CREATE OR REPLACE FUNCTION public.is_counted(e executions)
- RETURNS boolean
- LANGUAGE sql
- IMMUTABLE
-AS $function$
-  select e.completed_at is not null and e.status in ('SUCCESS', 'FAILED', 'CANCELLED')
-    and e.trigger not in ('EVALUATION', 'PLAYBOOK')
-$function$;
-
--- Lets in those who have waited longest, as many as there is room for: all of them if there is no limit any more.
-CREATE OR REPLACE FUNCTION public.open_gate(gate uuid, workflow uuid)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-declare
-  taken integer;
-  room integer;
-begin
-  loop
-    taken := hold_gate(gate);
-    room := (select (settings->'concurrency'->>'limit')::integer from workflows where id = workflow) - taken;
-    exit when room <= 0;
-    with due as (
-      select id from executions where gate_id = gate and queued_at is not null
-      order by queued_at limit room for update),
-    moved as (update executions e set queued_at = null from due where e.id = due.id returning e.id)
-    insert into outbox (kind, subject_id, due_at) select 'START', id, now() from moved on conflict do nothing;
-    -- Again where somebody cancelled meanwhile whom we were about to let in: the next is let in for it.
-    exit when not exists (select from executions where gate_id = gate and queued_at is not null);
-  end loop;
-end $function$;
-
--- Removes at most so many entries of a chain, the oldest first, and returns how many. There must be an anchor.
-CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
- RETURNS integer
- LANGUAGE plpgsql
-AS $function$
-declare
-  removed integer;
-begin
-  delete from audit_entries where id in (
-    select id from audit_entries where team_id = team and seq <= up_to order by seq limit most for update skip locked);
-  get diagnostics removed = row_count;
-  return removed;
-end $function$;
-
--- The place of a run among 100, the same for ever: it is judged at rates above it.
-CREATE OR REPLACE FUNCTION public.sample_of(run uuid)
- RETURNS integer
- LANGUAGE sql
- IMMUTABLE
-AS $function$
-  select (('x' || substr(md5(run::text), 1, 8))::bit(32)::bigint % 100)::integer
-$function$;
-
--- Errands that are due at once wake the sweepers; the others are carried out by the process that wrote them. Due times
--- are rounded to milliseconds, so `now` may lie just ahead.
-CREATE OR REPLACE FUNCTION public.tell_errand()
+-- A call of an hour that may be folded has changed. An hour is folded 15 minutes after its end at the earliest.
+CREATE OR REPLACE FUNCTION public.model_call_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('outbox', '');
+  if tg_op <> 'INSERT' then perform unfold_model_calls(old.team_id, old.created_at); end if;
+  if tg_op <> 'DELETE' then perform unfold_model_calls(new.team_id, new.created_at); end if;
   return null;
 end $function$;
 
--- Tells all processes that a person, with their sessions and tokens, may have lost a right.
-CREATE OR REPLACE FUNCTION public.tell_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.user_id);
-  return null;
-end $function$;
+CREATE TRIGGER model_calls_deleted AFTER DELETE ON model_calls FOR EACH ROW
+  WHEN ((old.created_at < (now() - '00:05:00'::interval)))
+  EXECUTE FUNCTION model_call_changed();
 
--- Notifies those who watch an execution. The own transaction id is taken first: a follower whose read misses this
--- transaction waits for it (db/bus.ts).
-CREATE OR REPLACE FUNCTION public.tell_run(run uuid)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_current_xact_id();
-  if exists (select from watches where execution_id = run) then
-    perform pg_notify('run', run::text);
-  end if;
-end $function$;
+CREATE TRIGGER model_calls_inserted AFTER INSERT ON model_calls FOR EACH ROW
+  WHEN (((new.created_at < (now() - '00:05:00'::interval)) AND (new.service IS NULL)))
+  EXECUTE FUNCTION model_call_changed();
 
+CREATE TRIGGER model_calls_updated AFTER UPDATE ON model_calls FOR EACH ROW
+  WHEN ((LEAST(old.created_at, new.created_at) < (now() - '00:05:00'::interval)))
+  EXECUTE FUNCTION model_call_changed();
+
+-- Takes the sums from the hour of a call on away, because it has changed: they are folded again.
 CREATE OR REPLACE FUNCTION public.unfold_model_calls(team uuid, at timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -993,34 +875,268 @@ begin
   end if;
 end $function$;
 
--- Removes the outputs of an execution that does not keep them. What came to its pauses is an output too; who decided
--- what, and when, stays.
-CREATE OR REPLACE FUNCTION public.wipe_outputs(run uuid)
- RETURNS void
+-- ERRANDS
+
+-- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already has none.
+CREATE OR REPLACE FUNCTION public.own_errand()
+ RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  update node_executions set output = null, loop = null, notes = null, agent = null
-    where execution_id = run
-      and (output is not null or loop is not null or notes is not null or agent is not null);
-  delete from blobs where execution_id = run;
-  update pauses set data = null, decisions = (
-      select coalesce(json_agg(json_build_object('decision', d->'decision', 'by', d->'by', 'at', d->'at',
-        'comment', null, 'form', null)), '[]') from json_array_elements(decisions) d)
-    where execution_id = run and (data is not null or json_array_length(decisions) > 0);
+  new.team_id := coalesce((select team_id from executions where id = new.subject_id),
+    (select team_id from workflows where id = new.subject_id), new.team_id);
+  return new;
 end $function$;
 
--- Removes what an execution leaves behind that does not keep both its inputs and its
--- outputs: its files, and its outputs if it does not keep them.
-CREATE OR REPLACE FUNCTION public.wipe_unkept(run uuid, keeps_outputs boolean)
- RETURNS void
+CREATE TRIGGER outbox_owned BEFORE INSERT ON outbox FOR EACH ROW
+  WHEN ((new.team_id = '00000000-0000-0000-0000-000000000000'::uuid))
+  EXECUTE FUNCTION own_errand();
+
+-- Errands that are due at once wake the sweepers; the others are carried out by the process that wrote them. Due times
+-- are rounded to milliseconds, so `now` may lie just ahead.
+CREATE OR REPLACE FUNCTION public.tell_errand()
+ RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  delete from execution_files where execution_id = run;
-  if not keeps_outputs then
-    perform wipe_outputs(run);
-    -- They hold the outputs of nodes that have sent something.
-    delete from message_notes where execution_id = run;
-  end if;
+  perform pg_notify('outbox', '');
+  return null;
 end $function$;
+
+CREATE TRIGGER callbacks_told AFTER UPDATE OF due_at ON callbacks FOR EACH ROW
+  WHEN (((new.status = 'PENDING'::text) AND (new.due_at <= (now() + '00:00:00.001'::interval))))
+  EXECUTE FUNCTION tell_errand();
+
+CREATE TRIGGER mails_told AFTER INSERT ON mails FOR EACH ROW
+  EXECUTE FUNCTION tell_errand();
+
+CREATE TRIGGER outbox_told AFTER INSERT OR UPDATE OF due_at ON outbox FOR EACH ROW
+  WHEN ((new.due_at <= (now() + '00:00:00.001'::interval)))
+  EXECUTE FUNCTION tell_errand();
+
+-- FILES
+
+-- A file whose last copy goes can be read no more. The row locks keep a copy that is
+-- made at this moment from being missed.
+CREATE OR REPLACE FUNCTION public.count_file_copies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    update stored_files set copies = copies + 1 where id = new.id and not removed;
+    if not found then
+      raise exception 'the file has been removed' using errcode = '23503';
+    end if;
+  else
+    update stored_files set copies = copies - 1, removed = copies = 1, touched_at = now() where id = old.id;
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER execution_files_counted AFTER INSERT OR DELETE ON execution_files FOR EACH ROW
+  EXECUTE FUNCTION count_file_copies();
+
+-- Keeps the sum of what the files of a team take up. Who adds to it holds the sum
+-- until the end of the transaction, and compares it with what the team may have.
+CREATE OR REPLACE FUNCTION public.count_file_bytes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  before bigint := case when tg_op = 'INSERT' or old.removed then 0 else old.bytes end;
+  after bigint := case when tg_op = 'DELETE' or new.removed then 0 else new.bytes end;
+  team uuid := case when tg_op = 'INSERT' then new.team_id else old.team_id end;
+begin
+  if before = after then
+    return null;
+  end if;
+  update file_usage set bytes = bytes + after - before where team_id = team;
+  if not found and after > before then
+    insert into file_usage as u (team_id, bytes) values (team, after - before)
+    on conflict (team_id) do update set bytes = u.bytes + excluded.bytes;
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER stored_files_counted AFTER INSERT OR DELETE OR UPDATE OF bytes, removed ON stored_files FOR EACH ROW
+  EXECUTE FUNCTION count_file_bytes();
+
+-- CHAT
+
+-- The chunks of a reply that is saved, or gone, are needed no more.
+CREATE OR REPLACE FUNCTION public.drop_chunks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from agent_chat_chunks where execution_id = old.execution_id;
+  return null;
+end $function$;
+
+CREATE TRIGGER agent_chat_messages_dropped AFTER DELETE ON agent_chat_messages FOR EACH ROW
+  WHEN ((old.role = 'assistant'::text))
+  EXECUTE FUNCTION drop_chunks();
+
+CREATE TRIGGER agent_chat_messages_saved AFTER UPDATE OF status ON agent_chat_messages FOR EACH ROW
+  WHEN (((old.status = 'STREAMING'::text) AND (new.status <> 'STREAMING'::text)))
+  EXECUTE FUNCTION drop_chunks();
+
+-- The rest of the executions of a chat goes with it, also if a cascade deletes it.
+CREATE OR REPLACE FUNCTION public.purge_session()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into agent_chat_purges (session_id) values (old.id) on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE TRIGGER agent_chat_sessions_gone AFTER DELETE ON agent_chat_sessions FOR EACH ROW
+  EXECUTE FUNCTION purge_session();
+
+-- AUDIT ENTRIES
+
+-- Audit entries are added, and neither changed nor removed.
+CREATE OR REPLACE FUNCTION public.audit_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
+end $function$;
+
+CREATE TRIGGER audit_anchors_append_only BEFORE DELETE OR UPDATE ON audit_anchors FOR EACH ROW
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_anchors_no_truncate BEFORE TRUNCATE ON audit_anchors FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_checkpoint_counts_no_truncate BEFORE TRUNCATE ON audit_checkpoint_counts FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_checkpoint_counts_stay BEFORE DELETE ON audit_checkpoint_counts FOR EACH ROW
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_checkpoints_append_only BEFORE DELETE OR UPDATE ON audit_checkpoints FOR EACH ROW
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_checkpoints_no_truncate BEFORE TRUNCATE ON audit_checkpoints FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_entries_no_truncate BEFORE TRUNCATE ON audit_entries FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_public_keys_append_only BEFORE DELETE OR UPDATE OF key_id, public_key, created_at ON audit_public_keys FOR EACH ROW
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_public_keys_no_truncate BEFORE TRUNCATE ON audit_public_keys FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_unsigned_append_only BEFORE DELETE OR UPDATE ON audit_unsigned FOR EACH ROW
+  EXECUTE FUNCTION audit_is_append_only();
+
+CREATE TRIGGER audit_unsigned_no_truncate BEFORE TRUNCATE ON audit_unsigned FOR EACH STATEMENT
+  EXECUTE FUNCTION audit_is_append_only();
+
+-- Audit entries are added, and not changed; those up to an anchor of their chain can be removed once they are 30 days
+-- old, and what is personal about one can be erased.
+CREATE OR REPLACE FUNCTION public.audit_keeps_entries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  kept audit_entries;
+begin
+  if tg_op = 'DELETE' and old.ts < now() - interval '720 hours' and exists (
+    select from audit_anchors where team_id = old.team_id and base_seq >= old.seq) then
+    return old;
+  end if;
+  if tg_op = 'UPDATE' and old.v = 2 and old.details is not null
+    and old.action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED') then
+    kept := old;
+    kept.actor_name := null;
+    kept.src_ip := null;
+    kept.user_agent := null;
+    kept.details := null;
+    kept.details_salt := null;
+    if new::text = kept::text then
+      return new;
+    end if;
+  end if;
+  raise exception 'audit entries cannot be altered or removed' using errcode = 'insufficient_privilege';
+end $function$;
+
+CREATE TRIGGER audit_entries_append_only BEFORE DELETE OR UPDATE ON audit_entries FOR EACH ROW
+  EXECUTE FUNCTION audit_keeps_entries();
+
+-- An anchor is for entries that are older than 30 days, by the clock of the database, and for a purge that is an entry.
+CREATE OR REPLACE FUNCTION public.audit_anchor_holds()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.cutoff > now() - interval '720 hours' or new.base_ts >= new.cutoff
+    or new.base_seq >= new.purge_seq
+    or not exists (select from audit_entries
+      where team_id = new.team_id and seq = new.base_seq and hash = new.base_hash and ts = new.base_ts)
+    or not exists (select from audit_entries
+      where team_id = new.team_id and seq = new.purge_seq and action = 'AUDIT_PURGED') then
+    raise exception 'audit entries cannot be purged up to here' using errcode = 'insufficient_privilege';
+  end if;
+  return null;
+end $function$;
+
+CREATE CONSTRAINT TRIGGER audit_anchors_hold AFTER INSERT ON audit_anchors DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  EXECUTE FUNCTION audit_anchor_holds();
+
+-- Removes up to `most` entries of a chain, the oldest first, and returns how many. There must be an anchor.
+CREATE OR REPLACE FUNCTION public.purge_audit_entries(team uuid, up_to bigint, most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  removed integer;
+begin
+  delete from audit_entries where id in (
+    select id from audit_entries where team_id = team and seq <= up_to order by seq limit most for update skip locked);
+  get diagnostics removed = row_count;
+  return removed;
+end $function$;
+
+-- Each audit entry of which something was erased is named by an entry that its transaction has appended.
+CREATE OR REPLACE FUNCTION public.audit_erasure_is_named()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  -- Whoever appends an entry holds the head until the commit, so that the newest one is of this transaction.
+  if not exists (
+    select from (
+      select details from audit_entries where team_id = new.team_id and action = 'AUDIT_DETAILS_ERASED'
+      order by seq desc limit 1) named, json_array_elements(named.details->'seqs') span
+    where new.seq between (span->>0)::bigint and (span->>1)::bigint) then
+    raise exception 'what is erased of audit entries must be named by an entry' using errcode = 'insufficient_privilege';
+  end if;
+  return null;
+end $function$;
+
+CREATE CONSTRAINT TRIGGER audit_entries_erased AFTER UPDATE ON audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  EXECUTE FUNCTION audit_erasure_is_named();
+
+-- Erases what is personal about the first entries of a person behind an entry, and returns their numbers. An entry must
+-- name them.
+CREATE OR REPLACE FUNCTION public.erase_audit_details(team uuid, person uuid, behind bigint, most integer)
+ RETURNS SETOF bigint
+ LANGUAGE sql
+AS $function$
+  update audit_entries e
+  set actor_name = null, src_ip = null, user_agent = null, details = null, details_salt = null
+  from (
+    select id from audit_entries
+    where team_id = team and user_id = person and seq > behind and v = 2 and details is not null
+      and action not in ('AUDIT_DETAILS_ERASED', 'AUDIT_PURGED', 'AUDIT_REOPENED')
+    order by seq limit most for update) chosen
+  where e.id = chosen.id
+  returning e.seq;
+$function$;

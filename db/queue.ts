@@ -36,6 +36,11 @@ export function later(ms: number) {
   return sql<Date>`(now() + ${ms} * interval '1 millisecond')`
 }
 
+/** As SQL: whether a time has come. Due times are rounded to milliseconds, so that `now` may lie half of one ahead. */
+export function isDue(time: Sql) {
+  return sql<boolean>`${time} <= now() + interval '500 microseconds'`
+}
+
 type FreeRows = { columns?: Sql; join?: Sql; which: Sql; order?: Sql; limit?: number }
 
 /** A select that locks rows until the end of the transaction, and leaves out those that others have locked. */
@@ -63,18 +68,18 @@ export function selectByTurns(queue: Queue, { limit, ofTeam, busy = new Map(), l
   const chosen = selectFree(queue.table, {
     columns: id,
     join: sql`join next on next.row_id = ${id}`,
-    which: sql`${open} and ${due} <= now()`,
+    which: sql`${open} and ${isDue(due)}`,
     order: sql`next.turn, next.due, ${id}`,
     limit,
   })
   return sql`
-    with recursive ${listTeams(queue)},
+    with recursive ${selectTeams(queue)},
     held as (select * from unnest(${[...busy.keys()]}::uuid[], ${[...busy.values()]}::int[]) as h (team_id, count)),
     waiting as (
       select w.row_id, w.due, row_number() over (partition by t.team_id order by w.due, w.row_id) as turn
       from teams t left join held h on h.team_id = t.team_id cross join lateral (
         select ${id} as row_id, ${due} as due from ${table} q
-        where q.team_id = t.team_id and ${open} and ${due} <= now() and ${which ?? sql`true`}
+        where q.team_id = t.team_id and ${open} and ${isDue(due)} and ${which ?? sql`true`}
         order by ${due}, ${id} limit greatest(0, ${ofTeam}::int - coalesce(h.count, 0))) w),
     next as materialized (
       select row_id, turn, due from waiting order by turn, due, row_id limit ${lookedAt ?? limit})
@@ -82,7 +87,7 @@ export function selectByTurns(queue: Queue, { limit, ofTeam, busy = new Map(), l
 }
 
 /** As part of a `with recursive`: `teams`, each read from the index in one step, so that many rows of one cost nothing. */
-function listTeams({ table, open }: Queue) {
+export function selectTeams({ table, open }: Queue) {
   return sql`teams as (
       (select q.team_id from ${sql.table(table)} q where ${open} order by q.team_id limit 1)
       union all

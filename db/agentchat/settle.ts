@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
 import { isEnded } from '../executions/status.ts'
-import { claim, postpone, type Queue, selectFree } from '../queue.ts'
+import { claim, isDue, postpone, type Queue, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { readReportedTokens } from '../usage/usage.ts'
@@ -20,7 +20,7 @@ const MAX_ATTEMPTS = 20
 /** Claims up to `limit` replies that are due, for `leaseMs`: if the process dies, they are due again after that. */
 export async function claimReplies(store: Store, limit: number, leaseMs: number): Promise<DueReply[]> {
   const chosen = selectFree('agent_chat_messages', {
-    which: sql`q.status = 'STREAMING' and q.due_at <= now()`,
+    which: sql`q.status = 'STREAMING' and ${isDue(sql`q.due_at`)}`,
     order: sql`q.due_at`,
     limit,
   })

@@ -1,8 +1,18 @@
-import { randomUUID } from 'node:crypto'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { record } from '../change.ts'
 import { queueNotice } from '../monitoring/notices.ts'
-import { purge, selectFree } from '../queue.ts'
+import {
+  claim,
+  isDue,
+  postpone,
+  purge,
+  type Queue,
+  renew,
+  selectFree,
+  selectTeams,
+  settle,
+  updateHeld,
+} from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** An evaluation that this process works on, until its time is over. */
@@ -31,12 +41,21 @@ export type EvaluationEnd =
   | { status: 'SCORED'; composite: number; threshold: number; notify: boolean; flagged: boolean }
   | { status: 'FAILED' | 'SKIPPED'; reason: string; flagged?: boolean }
 
-/** So many evaluations of a team are begun on a day (UTC); those beyond it are SKIPPED. */
+/** The number of evaluations of a team that are begun on a day (UTC); those beyond it are SKIPPED. */
 export const MOST_A_DAY = 1_000
 /** Longer than one dimension can take: the claim is renewed before each. */
-const CLAIM_SECONDS = 180
+const CLAIM_MS = 180_000
 const KEEP_DAYS = 90
 const PURGED_AT_ONCE = 5_000
+
+const EVALUATIONS: Queue = {
+  table: 'evaluations',
+  id: 'id',
+  open: sql`q.status = 'PENDING'`,
+  due: 'due_at',
+  token: 'claim',
+  tries: 'tries',
+}
 
 /**
  * Takes evaluations that are due, at most `most` of a team, and none of the teams in `busy`. Others take them over when
@@ -46,32 +65,24 @@ export async function claimEvaluations(
   store: Store,
   { most, teams, busy }: { most: number; teams: number; busy: string[] },
 ): Promise<EvaluationClaim[]> {
-  const claim = randomUUID()
+  const of = (team: RawBuilder<unknown>) =>
+    sql`q.team_id = ${team} and ${EVALUATIONS.open} and ${isDue(sql`q.due_at`)}`
   const due = selectFree('evaluations', {
-    which: sql`q.team_id = c.team_id and q.status = 'PENDING' and q.due_at <= now()`,
+    which: of(sql`c.team_id`),
     order: sql`q.due_at`,
     limit: most,
   })
-  return record(store, async (tx) => {
-    // The teams are read from the index one by one, so that a flood of one costs nothing.
-    const { rows } = await sql<EvaluationClaim & { day: string }>`
-      with recursive waiting (team_id) as (
-        (select team_id from evaluations where status = 'PENDING' order by team_id limit 1)
-        union all
-        select (select e.team_id from evaluations e where e.status = 'PENDING' and e.team_id > w.team_id
-          order by e.team_id limit 1) from waiting w where w.team_id is not null),
-      chosen as (
-        select team_id from waiting where team_id is not null and not (team_id = any(${busy}::uuid[]))
-          and exists (select from evaluations e where e.team_id = waiting.team_id and e.status = 'PENDING'
-            and e.due_at <= now())
-        order by random() limit ${teams}),
-      taken as (select d.id from chosen c cross join lateral (${due}) d)
-      update evaluations e set claim = ${claim}::uuid, tries = tries + 1,
-        due_at = now() + ${CLAIM_SECONDS} * interval '1 second'
-      from taken where e.id = taken.id
-      returning e.id, e.claim, e.team_id, e.workflow_id, e.execution_id, e.tries`.execute(tx)
-    return rows
-  })
+  const chosen = sql`
+    with recursive ${selectTeams(EVALUATIONS)},
+    chosen as (
+      select t.team_id from teams t where t.team_id is not null and t.team_id <> all(${busy}::uuid[])
+        and exists (select from evaluations q where ${of(sql`t.team_id`)})
+      order by random() limit ${teams})
+    select d.id from chosen c cross join lateral (${due}) d`
+  const returning = sql`id, claim, team_id, workflow_id, execution_id, tries`
+  return record(store, (tx) =>
+    claim<EvaluationClaim>(tx, EVALUATIONS, { chosen, leaseMs: CLAIM_MS, returning }),
+  )
 }
 
 /** Counts an evaluation that is begun for the first time. False if its team has had enough of them today. */
@@ -85,7 +96,7 @@ export async function countBegun(store: Store, teamId: string): Promise<boolean>
   })
 }
 
-/** What was said already, before another process died. */
+/** The scores that another process had saved before it died. */
 export async function readSavedScores(store: Store, id: string): Promise<DimensionScore[]> {
   const rows = await store.db
     .selectFrom('evaluationScores')
@@ -104,15 +115,11 @@ export async function readSavedScores(store: Store, id: string): Promise<Dimensi
 }
 
 /** Holds an evaluation for the next dimension. False if another process has taken it over, or it is deleted. */
-export async function renewEvaluation(store: Store, { id, claim }: EvaluationClaim): Promise<boolean> {
-  return record(store, async (tx) => {
-    const { rows } = await sql`update evaluations set due_at = now() + ${CLAIM_SECONDS} * interval '1 second'
-      where id = ${id} and claim = ${claim} and status = 'PENDING' returning id`.execute(tx)
-    return rows.length > 0
-  })
+export async function renewEvaluation(store: Store, held: EvaluationClaim): Promise<boolean> {
+  return record(store, (tx) => renew(tx, EVALUATIONS, held, CLAIM_MS))
 }
 
-/** Keeps what was said of a dimension, whoever holds the evaluation by now: it was paid for. */
+/** Keeps the score of a dimension, even if another process holds the evaluation by now: it was paid for. */
 export async function saveScore(store: Store, { id }: EvaluationClaim, said: DimensionScore): Promise<void> {
   const { dimension, score, reason, explanation, flagged, tokens, cost } = said
   await record(store, (tx) =>
@@ -125,33 +132,27 @@ export async function saveScore(store: Store, { id }: EvaluationClaim, said: Dim
   )
 }
 
-/** Notes by what an evaluation is judged. */
+/** Notes by what an evaluation is judged, if this process still holds it. */
 export async function noteJudge(
   store: Store,
-  { id, claim }: EvaluationClaim,
+  held: EvaluationClaim,
   { provider, model, dimensions }: { provider: string | null; model: string | null; dimensions: string[] },
 ): Promise<void> {
-  await record(store, (tx) =>
-    sql`update evaluations set provider = ${provider}, model = ${model}, dimensions = ${dimensions}
-      where id = ${id} and claim = ${claim}`.execute(tx),
-  )
+  const set = sql`provider = ${provider}, model = ${model}, dimensions = ${dimensions}`
+  await record(store, (tx) => updateHeld(tx, EVALUATIONS, held, set))
 }
 
 /** Ends an evaluation, if this process still holds it, and tells of a composite that is too low. */
-export async function endEvaluation(
-  store: Store,
-  { id, claim, teamId, workflowId }: EvaluationClaim,
-  end: EvaluationEnd,
-): Promise<void> {
+export async function endEvaluation(store: Store, held: EvaluationClaim, end: EvaluationEnd): Promise<void> {
+  const { id, teamId, workflowId } = held
   const scored = end.status === 'SCORED' ? end : undefined
   const failed = scored ? scored.composite < scored.threshold : null
+  const set = sql`status = ${end.status}, reason = ${end.status === 'SCORED' ? null : end.reason},
+    composite = ${scored?.composite ?? null}, failure_threshold = ${scored?.threshold ?? null}, failed = ${failed},
+    flagged = ${end.flagged ?? false}, judged_at = now()`
   await record(store, async (tx) => {
-    const { rows } = await sql`update evaluations set status = ${end.status},
-        reason = ${end.status === 'SCORED' ? null : end.reason}, composite = ${scored?.composite ?? null},
-        failure_threshold = ${scored?.threshold ?? null}, failed = ${failed}, flagged = ${end.flagged ?? false},
-        judged_at = now(), claim = null
-      where id = ${id} and claim = ${claim} and status = 'PENDING' returning id`.execute(tx)
-    if (rows.length === 0 || !scored?.notify || !failed) return
+    const isEnded = await settle(tx, EVALUATIONS, held, set)
+    if (!isEnded || !scored?.notify || !failed) return
     const { composite, threshold } = scored
     await queueNotice(tx, {
       teamId,
@@ -169,13 +170,10 @@ export async function endEvaluation(
 /** Gives an evaluation back, to be taken again in so many seconds. */
 export async function giveBackEvaluation(
   store: Store,
-  { id, claim }: EvaluationClaim,
+  held: EvaluationClaim,
   seconds: number,
 ): Promise<void> {
-  await record(store, (tx) =>
-    sql`update evaluations set claim = null, due_at = now() + ${seconds} * interval '1 second'
-      where id = ${id} and claim = ${claim} and status = 'PENDING'`.execute(tx),
-  )
+  await record(store, (tx) => postpone(tx, EVALUATIONS, held, seconds * 1_000))
 }
 
 /** Removes evaluations after 90 days, and the counts of days that are over. Returns how many evaluations it removed. */

@@ -2,13 +2,14 @@ import { type Selectable, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { settle } from '../queue.ts'
 import type { AlertStates, Alerts } from '../schema.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import { NO_WORKFLOW } from '../usage/calls.ts'
 import { raiseSeverity, stepAlert, type WatchState } from './lifecycle.ts'
 import { type AlertSeverity, type AlertType, queueNotice } from './notices.ts'
-import type { ClaimedWindow } from './watches.ts'
+import { type ClaimedWindow, WATCHES } from './watches.ts'
 
 /** What is wrong, in figures, and in a sentence without anything that executions worked on. */
 export type WindowFinding = {
@@ -75,11 +76,7 @@ export async function noteWindow(
         ]),
       )
       .execute()
-    await tx
-      .updateTable('alertWatches')
-      .set({ nextFrom: to, claim: null, claimedUntil: null, attempts: 0, dueAt: sql<Date>`now()` })
-      .where('teamId', '=', teamId)
-      .execute()
+    await settle(tx, WATCHES, { id: teamId, claim }, sql`next_from = ${to}, attempts = 0, due_at = now()`)
     return true
   })
 }

@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../change.ts'
-import { later, selectFree } from '../queue.ts'
+import { claim, isDue, postpone, type Queue, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /** An hour of a team that this process evaluates: `claim` is the number by which it does. */
@@ -14,7 +13,7 @@ export type ClaimedWindow = {
   attempts: number
 }
 
-/** So many hours that are over are evaluated when nobody has done so for a while; older ones are left out. */
+/** The number of past hours that are evaluated if no process has done so for a while; older ones are left out. */
 const MOST_WINDOWS = 24
 /** How many teams begin or end to be watched in one statement. */
 const AT_ONCE = 1_000
@@ -48,8 +47,18 @@ export async function arrangeWatches(store: Store, now?: Date): Promise<void> {
   )
 }
 
+/** Each claim is an attempt to evaluate one hour: they are counted anew for the next one. */
+export const WATCHES: Queue = {
+  table: 'alert_watches',
+  id: 'team_id',
+  open: sql`true`,
+  due: 'due_at',
+  until: 'claimed_until',
+  token: 'claim',
+}
+
 /**
- * Takes the next hour of a team that is due: a minute after its end, for `leaseMs`. Undefined if there is none. If the
+ * Takes the next hour of a team that is due: a minute after its end, for `leaseMs`. Undefined if no hour is due. If the
  * process dies, others take it when the lease ends. Those that were looked at longest ago come first.
  */
 export async function claimWindow(
@@ -57,28 +66,25 @@ export async function claimWindow(
   leaseMs: number,
   now?: Date,
 ): Promise<ClaimedWindow | undefined> {
-  const claim = randomUUID()
   const oldest = sql`(${lastDue(now)} - ${MOST_WINDOWS - 1} * interval '1 hour')`
-  const { rows } = await write(store, (tx) =>
-    sql<{ teamId: string; from: Date; attempts: number }>`
-      update alert_watches w set claim = ${claim}, claimed_until = ${later(leaseMs)},
-        attempts = case when w.next_from < ${oldest} then 1 else w.attempts + 1 end,
-        skipped_from = case when w.next_from < ${oldest} then w.next_from else w.skipped_from end,
-        skipped_to = case when w.next_from < ${oldest} then ${oldest} else w.skipped_to end,
-        next_from = greatest(w.next_from, ${oldest})
-      where w.team_id = (
-        ${selectFree('alert_watches', {
-          columns: sql`q.team_id`,
-          join: sql`join monitoring_configs c on c.team_id = q.team_id`,
-          which: sql`${IS_WATCHED} and q.next_from <= ${lastDue(now)} and q.due_at <= now()
-            and (q.claimed_until is null or q.claimed_until < now())`,
-          order: sql`q.due_at, q.team_id`,
-          limit: 1,
-        })})
-      returning w.team_id, w.next_from as "from", w.attempts`.execute(tx),
+  const chosen = selectFree('alert_watches', {
+    columns: sql`q.team_id`,
+    join: sql`join monitoring_configs c on c.team_id = q.team_id`,
+    which: sql`${IS_WATCHED} and q.next_from <= ${lastDue(now)} and ${isDue(sql`q.due_at`)}
+      and (q.claimed_until is null or q.claimed_until < now())`,
+    order: sql`q.due_at, q.team_id`,
+    limit: 1,
+  })
+  const set = sql`attempts = case when q.next_from < ${oldest} then 1 else q.attempts + 1 end,
+    skipped_from = case when q.next_from < ${oldest} then q.next_from else q.skipped_from end,
+    skipped_to = case when q.next_from < ${oldest} then ${oldest} else q.skipped_to end,
+    next_from = greatest(q.next_from, ${oldest})`
+  const returning = sql`team_id, claim, next_from as "from", attempts`
+  const rows = await write(store, (tx) =>
+    claim<Omit<ClaimedWindow, 'to'>>(tx, WATCHES, { chosen, leaseMs, set, returning }),
   )
   const row = rows[0]
-  return row && { ...row, claim, to: new Date(row.from.getTime() + 3_600_000) }
+  return row && { ...row, to: new Date(row.from.getTime() + 3_600_000) }
 }
 
 /** Gives an hour back that could not be evaluated, to be tried again after a time. `counts`: it was tried in earnest. */
@@ -87,9 +93,6 @@ export async function releaseWindow(
   { teamId, claim }: ClaimedWindow,
   { restMs, counts }: { restMs: number; counts: boolean },
 ): Promise<void> {
-  await write(store, (tx) =>
-    sql`update alert_watches set claim = null, claimed_until = null,
-      due_at = now() + ${restMs} * interval '1 millisecond', attempts = attempts - ${counts ? 0 : 1}
-    where team_id = ${teamId} and claim = ${claim}`.execute(tx),
-  )
+  const set = sql`attempts = attempts - ${counts ? 0 : 1}`
+  await write(store, (tx) => postpone(tx, WATCHES, { id: teamId, claim }, restMs, set))
 }

@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { lockFor } from '../locks.ts'
-import { claim, postpone, type Queue, selectFree, settle } from '../queue.ts'
+import { claim, isDue, postpone, type Queue, selectFree, settle } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
 /**
@@ -95,7 +95,7 @@ const MAILS: Queue = {
  */
 export async function claimMails(store: Store, limit: number, leaseMs: number): Promise<DueMail[]> {
   const chosen = selectFree('mails', {
-    which: sql`q.settled_at is null and (q.due_at <= now() or q.own_due_at <= now())`,
+    which: sql`q.settled_at is null and (${isDue(sql`q.due_at`)} or ${isDue(sql`q.own_due_at`)})`,
     order: sql`coalesce(q.own_due_at, q.due_at), q.id`,
     limit,
   })

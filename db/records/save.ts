@@ -86,7 +86,7 @@ async function saveRecords(store: Store, executionId: string, rows: RecordRow[])
 /** Writes an execution's row and records in one statement. */
 export async function writeEntry(store: Store, entry: Entry): Promise<SavedExecution | null> {
   const { executionId, again, projection } = entry
-  // This may start others at the gate (trigger end_run) whose rows are locked: then `write` tries again.
+  // This may start others at the gate (trigger executions_ended) whose rows are locked: then `write` tries again.
   const saved = await write(store, (tx) =>
     sql<SavedExecution>`
     with told as (select ${executionId}::uuid as id, ${projection.status} as new_status,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
 import { json } from '../connection.ts'
-import { claim, postpone, type Queue, renew, selectFree, settle } from '../queue.ts'
+import { claim, isDue, postpone, type Queue, renew, selectFree, settle } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import type { ReportFiles, ReportFormat, ReportType } from './reports.ts'
 
@@ -26,9 +26,9 @@ export type ClaimedReport = {
  */
 export async function claimReport(store: Store, leaseMs: number): Promise<ClaimedReport | undefined> {
   const chosen = selectFree('audit_reports', {
-    which: sql`q.status in ('PENDING', 'RUNNING') and q.due_at <= now() and not exists (
+    which: sql`q.status in ('PENDING', 'RUNNING') and ${isDue(sql`q.due_at`)} and not exists (
       select from audit_reports o
-      where o.team_id = q.team_id and o.id <> q.id and o.status = 'RUNNING' and o.due_at > now())`,
+      where o.team_id = q.team_id and o.id <> q.id and o.status = 'RUNNING' and not ${isDue(sql`o.due_at`)})`,
     order: sql`(select max(started_at) from audit_reports o where o.team_id = q.team_id) nulls first,
       q.created_at, q.id`,
     limit: 1,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type AuditEntryView, readViews } from '../audit/list.ts'
 import { write } from '../change.ts'
-import { claim, postpone, type Queue, renew, selectFree } from '../queue.ts'
+import { claim, isDue, postpone, type Queue, renew, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 import type { KeptCredential } from './farewell.ts'
@@ -39,7 +39,7 @@ export async function claimForwarder(
 ): Promise<ClaimedForwarder | undefined> {
   const chosen = selectFree('audit_forwarders', {
     join: sql`join audit_heads h on h.team_id = q.team_id`,
-    which: sql`q.enabled and q.due_at <= now() and (q.lease_until is null or q.lease_until < now())
+    which: sql`q.enabled and ${isDue(sql`q.due_at`)} and (q.lease_until is null or q.lease_until < now())
       and least(h.seq, coalesce(q.last_seq, h.seq)) > q.sent_seq and (q.ends_at is null or q.ends_at > now())
       and q.team_id <> all(${busy}::uuid[]) and (${failing} or q.failures = 0)`,
     order: sql`q.failures > 0, q.due_at, q.id`,

@@ -4,7 +4,7 @@ import { record, write } from '../../change.ts'
 import type { Tx } from '../../connection.ts'
 import { cancelOpen } from '../../executions/cancel.ts'
 import { lockFor } from '../../locks.ts'
-import { selectFree } from '../../queue.ts'
+import { later, postpone, type Queue, renew, selectFree, settle } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import { nameJudging } from '../../usage/calls.ts'
@@ -42,10 +42,19 @@ export type ClaimedCase = {
   startedById: string | null
 }
 
+/** The cases that are under way: to settle, renew and postpone them. The next of a batch waits for its turn instead. */
+const CASES: Queue = {
+  table: 'batch_cases',
+  id: 'id',
+  open: sql`q.status = 'RUNNING'`,
+  due: 'claimed_until',
+  token: 'claim',
+}
+
 /**
- * Claims a case for `leaseMs`: one that nobody works on any more, or the next of a batch. The team that has the fewest cases
- * under way comes first; `full` are teams that get none. Undefined if there is nothing to do. A batch that must not go on is
- * ended instead.
+ * Claims a case for `leaseMs`: one whose last claim has ended, or the next of a batch. The team that has the fewest
+ * cases under way comes first; `full` are teams that get none. Undefined if there is nothing to do. A batch that must
+ * not go on is ended instead.
  */
 export async function claimCase(
   store: Store,
@@ -89,7 +98,7 @@ async function claimOf(tx: Tx, { id, teamId }: Found, leaseMs: number): Promise<
     where id = ${id} and status = 'PENDING'`.execute(tx)
   const { rows } = await sql<ClaimedCase>`
     update batch_cases c set status = 'RUNNING', claim = ${claim}, started_at = coalesce(c.started_at, now()),
-      claimed_until = now() + ${leaseMs} * interval '1 millisecond'
+      claimed_until = ${later(leaseMs)}
     from batch_runs r where c.id = ${found} and r.id = c.run_id and r.status = 'RUNNING'
     returning c.id, c.run_id, c.claim, c.place, c.input, c.expected_output, c.actual_output, c.execution_id,
       c.execution_counted, c.started_at, r.team_id, r.workflow_id, r.workflow_version, r.provider, r.model,
@@ -143,34 +152,25 @@ async function findFree(
 }
 
 /**
- * Prolongs a claim. False if another process has the case, or somebody has cancelled its batch: then leave it. With
- * `asking` also if no more calls to the judge may be made.
+ * Prolongs a claim. False if another process has the case, or its batch was cancelled: then leave it. With `asking`
+ * also if no more calls to the judge may be made.
  */
 export async function keepCase(
   store: Store,
-  { id, claim }: Claim,
+  held: Claim,
   leaseMs: number,
   { asking = false } = {},
 ): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`update batch_cases c set claimed_until = now() + ${leaseMs} * interval '1 millisecond'
-      from batch_runs r where c.id = ${id} and c.claim = ${claim} and c.status = 'RUNNING' and r.id = c.run_id
-        and r.status <> 'CANCELLED'
-        and (not ${asking} or r.status = 'RUNNING' and coalesce(r.cost < r.max_cost, true)) returning c.id`.execute(
-      tx,
-    ),
-  )
-  return rows.length > 0
+  const where = sql`exists (select from batch_runs r where r.id = q.run_id and r.status <> 'CANCELLED'
+    and (not ${asking} or r.status = 'RUNNING' and coalesce(r.cost < r.max_cost, true)))`
+  return write(store, (tx) => renew(tx, CASES, held, leaseMs, { where }))
 }
 
 type Claim = Pick<ClaimedCase, 'id' | 'claim'>
 
-/** Gives a case back: nobody looks at it before `restMs` have gone by. */
-export async function leaveCase(store: Store, { id, claim }: Claim, restMs: number): Promise<void> {
-  await write(store, (tx) =>
-    sql`update batch_cases set claim = null, claimed_until = now() + ${restMs} * interval '1 millisecond'
-      where id = ${id} and claim = ${claim} and status = 'RUNNING'`.execute(tx),
-  )
+/** Gives a case back: it is not claimed before `restMs` have gone by. */
+export async function leaveCase(store: Store, held: Claim, restMs: number): Promise<void> {
+  await write(store, (tx) => postpone(tx, CASES, held, restMs))
 }
 
 /** Notes the execution that makes the output of a case, or cancels it if its batch has ended in the meantime. */
@@ -202,10 +202,10 @@ export async function noteCaseOutput(
 /** What the judge said of a case in one dimension. `score` is null if it gave no usable answer; `explanation` says why. */
 export type CaseJudgement = { dimension: string; score: number | null; explanation: string; flagged: boolean }
 
-/** Stands for the question whether an output means what is expected; no dimension can have the name. */
+/** The key of the question whether an output means what is expected; no dimension can have the name. */
 export const GOLD_STANDARD = ':expected'
 
-/** Keeps what the judge said, and counts what that took. What is there already stays. */
+/** Keeps a judgement, and counts its tokens and its cost. An earlier judgement of the dimension stays. */
 export async function saveJudgement(
   store: Store,
   { id, runId }: Pick<ClaimedCase, 'id' | 'runId'>,
@@ -246,24 +246,25 @@ export type CaseEnd = {
 /** Ends a case, and its batch with the last one. False if another process has the case. */
 export async function endCase(
   store: Store,
-  { id, runId, claim }: Claim & { runId: string },
+  { runId, ...held }: Claim & { runId: string },
   end: CaseEnd,
 ): Promise<boolean> {
-  const { rows } = await write(store, (tx) =>
-    sql`with ended as (
-      update batch_cases set status = ${end.status}, reason = ${end.reason && cleanText(end.reason, 500)},
-        composite_score = ${end.compositeScore}, passed = ${end.passed}, gold_standard_match = ${end.goldStandardMatch},
-        gold_standard_rung = ${end.goldStandardRung},
-        gold_standard_reasoning = ${end.goldStandardReasoning && cleanText(end.goldStandardReasoning, MOST_EXPLANATION)},
-        completed_at = now(), claim = null, claimed_until = null
-      where id = ${id} and claim = ${claim} and status = 'RUNNING' returning passed)
-    update batch_runs r set completed_cases = completed_cases + 1,
-      passed_cases = passed_cases + passed::int, failed_cases = failed_cases + (not passed)::int,
-      status = case when r.status = 'RUNNING' and completed_cases + 1 = total_cases then 'COMPLETED' else r.status end,
-      completed_at = case when r.status = 'RUNNING' and completed_cases + 1 = total_cases then now() else completed_at end
-    from ended where r.id = ${runId} returning r.id`.execute(tx),
-  )
-  return rows.length > 0
+  const { status, passed } = end
+  const set = sql`status = ${status}, reason = ${end.reason && cleanText(end.reason, 500)},
+    composite_score = ${end.compositeScore}, passed = ${passed}, gold_standard_match = ${end.goldStandardMatch},
+    gold_standard_rung = ${end.goldStandardRung},
+    gold_standard_reasoning = ${end.goldStandardReasoning && cleanText(end.goldStandardReasoning, MOST_EXPLANATION)},
+    completed_at = now(), claimed_until = null`
+  return record(store, async (tx) => {
+    if (!(await settle(tx, CASES, held, set))) return false
+    const isDone = sql`r.status = 'RUNNING' and completed_cases + 1 = total_cases`
+    await sql`update batch_runs r set completed_cases = completed_cases + 1,
+      passed_cases = passed_cases + ${passed}::boolean::int, failed_cases = failed_cases + ${!passed}::boolean::int,
+      status = case when ${isDone} then 'COMPLETED' else r.status end,
+      completed_at = case when ${isDone} then now() else completed_at end
+      where r.id = ${runId}`.execute(tx)
+    return true
+  })
 }
 
 /** What the calls to models of an execution took, or those of one activity that is told. */

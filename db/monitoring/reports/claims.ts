@@ -1,6 +1,16 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
-import { claim, later, postpone, type Queue, renew, selectFree, settle, updateHeld } from '../../queue.ts'
+import {
+  claim,
+  isDue,
+  later,
+  postpone,
+  type Queue,
+  renew,
+  selectFree,
+  settle,
+  updateHeld,
+} from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 import type { ReportMetric } from './reports.ts'
@@ -62,7 +72,7 @@ export async function claimReportRuns(
 ): Promise<ClaimedReportRun[]> {
   const chosen = sql`with due as (
       select q.id, q.team_id, q.due_at from scheduled_report_runs q where q.status = 'PENDING'
-        and q.due_at <= now() and (q.claimed_until is null or q.claimed_until < now())
+        and ${isDue(sql`q.due_at`)} and (q.claimed_until is null or q.claimed_until < now())
       order by q.due_at, q.id limit ${sql.lit(LOOKED_AT)}
     ), turns as (
       select id as run_id, due_at as since, row_number() over (partition by team_id order by due_at, id) + (

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
-import { selectFree } from '../../queue.ts'
+import { later, postpone, type Queue, selectFree, settle } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 
 /** What is sampled for those that watch over it: the texts of executions, or what users say in chats. */
@@ -15,10 +15,20 @@ const SLOT_MINUTES = 10
 const REST_SECONDS = 30
 /** What is older is left out: after a pause there would be more to do than there is time for. */
 const LATEST_HOURS = 24
-const CLAIM_MINUTES = 5
+const CLAIM_MS = 5 * 60_000
+const LEFT_MS = 60_000
 
 /** The flag of monitoring_configs without which nothing is sampled. */
 const FLAGS = { DRIFT: 'drift_alert_enabled', SENTIMENT: 'sentiment_tracking_enabled' } as const
+
+/** To settle and postpone them. The key has the kind too, but a claim is of one row only. */
+const CURSORS: Queue = {
+  table: 'sampling_cursors',
+  id: 'team_id',
+  open: sql`true`,
+  due: 'claimed_until',
+  token: 'claim',
+}
 
 /**
  * Claims the next slot that is due, of the team whose turn was longest ago; undefined if there is none. Teams without
@@ -36,8 +46,8 @@ export async function claimSamplingSlot(store: Store, kind: SamplingKind): Promi
   )
   const { rows } = await write(store, (tx) =>
     sql<{ teamId: string; from: Date }>`
-      update sampling_cursors k set claim = ${claim}, claimed_until = now() + ${CLAIM_MINUTES} * interval '1 minute', claimed_at = clock_timestamp(),
-        sampled_until = greatest(sampled_until, ${startOfSlots()})
+      update sampling_cursors k set claim = ${claim}, claimed_until = ${later(CLAIM_MS)},
+        claimed_at = clock_timestamp(), sampled_until = greatest(sampled_until, ${startOfSlots()})
       where kind = ${kind} and team_id = (
         ${selectFree('sampling_cursors', {
           columns: sql`q.team_id`,
@@ -56,22 +66,14 @@ export async function claimSamplingSlot(store: Store, kind: SamplingKind): Promi
 }
 
 /** Ends a slot whose samples are written. Nothing if another process has claimed it meanwhile. */
-export async function finishSamplingSlot(
-  store: Store,
-  { teamId, kind, claim, to }: SamplingSlot,
-): Promise<void> {
-  await write(store, (tx) =>
-    sql`update sampling_cursors set sampled_until = ${to}, claim = null, claimed_until = null
-      where team_id = ${teamId} and kind = ${kind} and claim = ${claim}`.execute(tx),
-  )
+export async function finishSamplingSlot(store: Store, { teamId, claim, to }: SamplingSlot): Promise<void> {
+  const set = sql`sampled_until = ${to}, claimed_until = null`
+  await write(store, (tx) => settle(tx, CURSORS, { id: teamId, claim }, set))
 }
 
 /** Leaves a slot to others, from a minute on: there was no time for it, or a fault. */
-export async function leaveSamplingSlot(store: Store, { teamId, kind, claim }: SamplingSlot): Promise<void> {
-  await write(store, (tx) =>
-    sql`update sampling_cursors set claim = null, claimed_until = now() + interval '1 minute'
-      where team_id = ${teamId} and kind = ${kind} and claim = ${claim}`.execute(tx),
-  )
+export async function leaveSamplingSlot(store: Store, { teamId, claim }: SamplingSlot): Promise<void> {
+  await write(store, (tx) => postpone(tx, CURSORS, { id: teamId, claim }, LEFT_MS))
 }
 
 /** Where the slots of a team begin that has none yet, or none for long. */
