@@ -31,9 +31,9 @@ import {
   postponeForwarder,
 } from '../../db/siem/sending.ts'
 
-export const LEASE_MS = 60_000
+const LEASE_MS = 60_000
 
-export type QueueRow = { id: string; teamId: string | null }
+type QueueRow = { id: string; teamId: string | null }
 
 /** What the tests call of a queue. */
 export type QueueCase = {
