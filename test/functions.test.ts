@@ -15,7 +15,6 @@ const KNOWN: string[] = [
   'activities/javascript/inside.ts makeInside',
   'activities/javascript/prelude/base.ts defineBase',
   'activities/javascript/prelude/url.ts defineUrl',
-  'activities/agentchat/readers.ts createReplyFeeds',
   'api/widgets/embed/panel.js createPanel',
   'api/console/nodeform/expression/editor.tsx ExpressionEditor',
   'api/console/kit/charts/drawn.tsx DrawnChart',
