@@ -12,8 +12,6 @@ const MAX_LINES = 100
 const KNOWN: string[] = [
   'db/workflows/workflows.ts updateWorkflow',
   'db/secrets/moves.ts moveSecrets',
-  'activities/javascript/prelude/base.ts defineBase',
-  'activities/javascript/prelude/url.ts defineUrl',
   'api/widgets/embed/panel.js createPanel',
   'api/console/nodeform/expression/editor.tsx ExpressionEditor',
   'api/console/kit/charts/drawn.tsx DrawnChart',
