@@ -12,7 +12,6 @@ const MAX_LINES = 100
 const KNOWN: string[] = [
   'db/workflows/workflows.ts updateWorkflow',
   'db/secrets/moves.ts moveSecrets',
-  'api/widgets/embed/panel.js createPanel',
   'api/console/nodeform/expression/editor.tsx ExpressionEditor',
   'api/console/kit/charts/drawn.tsx DrawnChart',
   'api/console/editor/graph/acts.ts createActs',
