@@ -15,7 +15,6 @@ const KNOWN: string[] = [
   'api/console/nodeform/expression/editor.tsx ExpressionEditor',
   'api/console/kit/charts/drawn.tsx DrawnChart',
   'api/console/editor/graph/acts.ts createActs',
-  'api/agentchat/reading.ts createReplyReader',
   'worker/service/gauges.ts watchProcess',
   'worker/service/housekeeping.ts startHousekeeping',
   'worker/service/service.ts runService',
