@@ -1,15 +1,6 @@
 import type { HostCall } from './host.ts'
+import type { InsideFault } from './job.ts'
 import type { Kit } from './kit.ts'
-
-/** What goes wrong with a script, as the sandbox tells its host. */
-export type InsideFault = {
-  at: number
-  item?: number
-  /** NULL: null was thrown, as it also is when the memory runs out. */
-  cause: 'ERROR' | 'SIZE' | 'MEMORY' | 'NULL'
-  message: string
-  stack?: string
-}
 
 /** What the host calls in the sandbox. */
 export type Inside = {
@@ -20,7 +11,7 @@ export type Inside = {
   /** Evaluates all sources. What it has done is known once the pending jobs are done. */
   start(maxChars: number): void
   isDone(): boolean
-  /** How long until the next timer, in milliseconds; -1 if there is none. */
+  /** The time until the next timer, in milliseconds; -1 without a timer. */
   nextTimer(): number
   runTimer(): void
   /** The index of the source that is being evaluated. */
@@ -210,7 +201,6 @@ function makeTimers() {
     cancel(id: number): void {
       timers = timers.filter((timer) => timer.id !== id)
     },
-    /** How long until the next one, in milliseconds; -1 if there is none. */
     next(): number {
       if (timers.length === 0) return -1
       timers.sort((a, b) => a.due - b.due || a.id - b.id)
