@@ -12,7 +12,7 @@ import type { Bus } from '../../db/bus.ts'
 import type { Store } from '../../db/scope.ts'
 import { createReplyText, type ReplyText } from './assembly.ts'
 
-/** What this process knows of a reply that is read. It is shared by all who read it here. */
+/** The state of a reply in this process. All readers of the reply here share it. */
 export type ReplyFeed = {
   executionId: string
   text: ReplyText
@@ -42,7 +42,7 @@ const AWAY_MS = 1_000
 const LEAST_GAP_MS = 100
 const MAX_GAP_MS = 5_000
 
-/** How often all replies are looked at, whether they were told of or not. */
+/** The interval at which all replies are read again, even without a notification. */
 const LOOK_MS = 10_000
 
 /** The replies that are read in this process, and what is still to be read of them. */
@@ -150,7 +150,7 @@ async function tellEnds(state: State, limitMs: number): Promise<void> {
   const { feeds, dirty } = state
   const giveUp = performance.now() + limitMs
   for (const feed of feeds.values()) look(state, feed)
-  // A reader who was told the end leaves.
+  // A reader that was told the end leaves.
   const isTold = () => !state.isReading && dirty.size === 0 && [...feeds.values()].every((feed) => !feed.end)
   while (!isTold() && performance.now() < giveUp) await sleep(PAUSE_MS)
 }

@@ -10,7 +10,7 @@ import { type AnswerRoom, createAnswerRoom, type KeptAnswer } from './answers.ts
 /** How long a call whose run is open waits for a new attempt to take it over. */
 const WAIT_TO_BE_JOINED_MS = 60_000
 
-/** How often Temporal is asked about a call that no attempt waits for. */
+/** The interval at which Temporal is asked about a call that no attempt waits for. */
 const ASK_EVERY_MS = 1_000
 
 /** For how long, how many, and of what size in all outcomes are kept, in case Temporal has not heard of them. */
@@ -22,8 +22,8 @@ const MOST_KEPT_BYTES = 16_000_000
 export type CallPlace = { workflowId: string; runId: string; activityId: string }
 
 /**
- * What a call gets: `signal` is aborted once its result is not wanted any more, `answered` is told what the node said, and
- * in which form an earlier attempt has kept that.
+ * The controls that a call gets: `signal` is aborted once its result is not wanted, `answered` is told the node's
+ * answer, and the form in which an earlier attempt has kept that answer.
  */
 export type CallControl = { signal: AbortSignal; answered: (result: NodeResult, kept?: KeptAnswer) => void }
 
@@ -77,7 +77,7 @@ const sizeOf = ({ output }: AttemptResult) => ('ref' in output ? 0 : output.byte
 
 type IsWanted = (place: CallPlace) => Promise<boolean>
 
-/** What is known of calls, by their names. */
+/** The calls of this process, by their names. */
 type State = {
   isWanted: IsWanted
   underWay: Map<string, Call>
@@ -184,7 +184,7 @@ function beginCall(
   return call
 }
 
-/** Ends a call that no attempt waits for, unless its run is open and an attempt takes it over in time. */
+/** Ends a call that no attempt waits for, unless its run is open and an attempt takes the call over in time. */
 async function watchCall(state: State, key: string, call: Call): Promise<void> {
   let openSince: number | undefined
   while (state.underWay.get(key) === call && !call.holder) {

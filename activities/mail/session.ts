@@ -25,7 +25,7 @@ type Envelope = { from: string; to: string[]; size: number }
 export type SmtpSession = {
   /** Whether the server wanted to know who we are. */
   signedIn: boolean
-  /** What is to be known of the way that the mail takes; null if there is nothing. */
+  /** A warning about the way that the mail takes, for the user; null if there is no reason to warn. */
   warning: string | null
   /**
    * Sends one mail. It is handed over right before the last bytes, without which the server takes nothing: if that
@@ -91,7 +91,7 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
       warning: warnOfWay({ host, remoteAddress, authentication, isSecure: connection.secure }),
       send: (envelope, message, handover) => sendMail(state, envelope, message, handover),
       close() {
-        // The response to QUIT is not waited for.
+        // The response to QUIT is not awaited.
         if (!state.isOver) connection.quit()
         signal.removeEventListener('abort', state.onAbort)
         connection.close()

@@ -13,7 +13,7 @@ import { isChatUsage, readUsage } from './reported.ts'
 const MAX_CHARS = 8 * 1024 * 1024
 /** The most calls of tools of one answer; how many of them are carried out is the agent's rule. */
 const MAX_CALLS = 20_000
-/** How many pieces are read before others that wait get their turn. */
+/** After this many pieces the reader gives others their turn. */
 const PARTS_AT_ONCE = 256
 const MAX_ARGUMENTS_CHARS = 1024 * 1024
 const MAX_DEPTH = 100
@@ -30,15 +30,15 @@ export type ModelAnswer = {
   finish: ModelReply['finish']
   reason?: string
   usage: ModelUsage | null
-  /** What is to be told of it besides. */
+  /** Warnings to be told with the answer. */
   warnings: string[]
   /** All that was said, in its order and as the vendor's library wants it back. */
   parts: AnswerPart[]
 }
 
 /**
- * The bytes that a call to a model holds, at two for each character. Few answers are longer; those get more room piece by
- * piece, because calls to models are many and long.
+ * The bytes that a call to a model holds, at two for each character. Models rarely answer with more; longer answers
+ * get more room piece by piece, because calls to models are many and long.
  */
 export const HELD_FOR_MODEL = 2 * 1024 * 1024
 
@@ -49,7 +49,7 @@ type Listener = {
   began: () => void
   /** Is told each piece of text. */
   said: (text: string) => void
-  /** Takes more room, in bytes; false if there is none. */
+  /** Takes more room, in bytes; false: it is refused. */
   grow: (bytes: number) => boolean
 }
 
@@ -96,8 +96,8 @@ export async function readAnswer(
   }
   let read = 0
   for await (const part of stream) {
-    // What a vendor sends at once is not read at once: others have their turn in between. A stream that comes word by
-    // word never has to wait.
+    // A large part of an answer that is there at once is read in turns, so that others are not held up. A stream that
+    // comes word by word never has to wait for its turn.
     if (++read % PARTS_AT_ONCE === 0) await reading.pace()
     switch (part.type) {
       case 'text-start':
@@ -137,7 +137,7 @@ function endAnswer({ listener: { vendor }, answer, texts, end }: Reading): Model
   return answer
 }
 
-/** The part of the answer that goes on under the id; a new one if there is none. */
+/** The part of the answer that goes on under the id, or a new one. */
 function findOpen({ open, answer }: Reading, type: Open['type'], id: string): Open {
   const key = `${type} ${id}`
   let part = open.get(key)
@@ -231,7 +231,7 @@ function addMetadata(part: Open, metadata: Metadata): void {
     }
 }
 
-/** A call at which an answer was cut may have been about to get its arguments: it is none without arguments. */
+/** If an answer was cut off at a call, the arguments of that call may be missing: without arguments it is invalid. */
 function doubtLastCall({ toolCalls }: ModelAnswer): void {
   const last = toolCalls.at(-1)
   if (last && Object.keys(last.arguments).length === 0) last.invalid ??= ''

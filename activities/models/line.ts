@@ -35,7 +35,7 @@ export type ModelLine = {
   close(): void
 }
 
-/** What is known of one call's line. */
+/** The state of one call's line. */
 type Line = {
   http: NodeContext['http']
   /** The node's; and either that or the line's own end. */

@@ -23,7 +23,7 @@ function isReported({ raw, inputTokens, outputTokens }: LanguageModelV4Usage): b
   )
 }
 
-/** The tokens of an answer; null if the vendor has reported none, or a part. Libraries may give parts that are more than their whole. */
+/** The tokens of an answer; null if the vendor has not reported all. Libraries may give parts that exceed their whole. */
 export function readUsage(usage: LanguageModelV4Usage): ModelUsage | null {
   const { inputTokens, outputTokens } = usage
   if (inputTokens.total === undefined || outputTokens.total === undefined || !isReported(usage)) return null

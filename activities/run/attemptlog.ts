@@ -46,7 +46,7 @@ export type AttemptLog = {
   flush(): Promise<void>
 }
 
-/** What waits to be written, and what is being written. */
+/** The notes that wait to be written, and those that are being written. */
 type State = {
   store: Store
   log: Logger
@@ -154,8 +154,8 @@ async function flush(state: State): Promise<void> {
   state.exchanges = new Map()
   state.notes = []
   state.chars = 0
-  // One after the other: the beginning of a request must not be written after its end, and a failure that is read in a
-  // record must be in the list already.
+  // One after the other: the beginning of a request must not be written after its end. An attempt whose failure a
+  // record shows must be in the list.
   const saved = state.writing
     .then(() => saveNotes(state, notes))
     .then(() => saveBatch(state, attempts, exchanges))

@@ -18,7 +18,7 @@ type Reading = {
   text: string
   /** The next character. */
   at: number
-  /** What is to be paid for what was read since it was last asked. */
+  /** The units of work for the text that was read since the last time. */
   toll: (at: number) => number
 }
 
