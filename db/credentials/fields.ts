@@ -34,7 +34,7 @@ export const url = v.pipe(
   v.metadata({ kind: 'url' }),
 )
 export const flag = v.boolean('must be true or false')
-export const tls = v.picklist(
+const tls = v.picklist(
   ['auto', 'always', 'required', 'never'],
   'must be auto, always, required (STARTTLS) or never',
 )
