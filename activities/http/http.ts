@@ -87,6 +87,7 @@ const MAX_REDIRECTS = 5
 const MAX_BYTES = 8 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
 /**
  * The one HTTP client for all requests whose target a user can choose. Its connections follow the egress
  * rules (activities/egress/egress.ts) and are kept alive and pooled per origin. It follows at most 5 redirects
