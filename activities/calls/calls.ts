@@ -5,12 +5,12 @@ import type { AttemptResult } from '../../workflows/run/messages.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeResult } from '../nodes/kit/node.ts'
 import { isInfrastructure } from '../run/failures.ts'
-import { createAnswerRoom, type KeptAnswer } from './answers.ts'
+import { type AnswerRoom, createAnswerRoom, type KeptAnswer } from './answers.ts'
 
 /** How long a call whose run is open waits for a new attempt to take it over. */
 const WAIT_TO_BE_JOINED_MS = 60_000
 
-/** How often Temporal is asked about a call that nobody waits for. */
+/** The interval at which Temporal is asked about a call that no attempt waits for. */
 const ASK_EVERY_MS = 1_000
 
 /** For how long, how many, and of what size in all outcomes are kept, in case Temporal has not heard of them. */
@@ -22,8 +22,8 @@ const MOST_KEPT_BYTES = 16_000_000
 export type CallPlace = { workflowId: string; runId: string; activityId: string }
 
 /**
- * What a call gets: `signal` is aborted once nobody wants its result, `answered` is told what the node said, and
- * in which form an earlier attempt has kept that.
+ * The controls that a call gets: `signal` is aborted once its result is not wanted, `answered` is told the node's
+ * answer, and the form in which an earlier attempt has kept that answer.
  */
 export type CallControl = { signal: AbortSignal; answered: (result: NodeResult, kept?: KeptAnswer) => void }
 
@@ -35,7 +35,7 @@ type HeldCall = {
    * Only for a process that stops: the room is not given back.
    */
   keep(): KeptAnswer | undefined
-  /** Ends the call, because nobody wants its result. */
+  /** Ends the call, because its result is not wanted. */
   abort(): void
   /** The attempt is over for Temporal. The call goes on as long as its run may want it. */
   leave(): void
@@ -75,108 +75,125 @@ type Outcome = { result: AttemptResult } | { error: NodeFailure; failures: numbe
 
 const sizeOf = ({ output }: AttemptResult) => ('ref' in output ? 0 : output.bytes)
 
+type IsWanted = (place: CallPlace) => Promise<boolean>
+
+/** The calls of this process, by their names. */
+type State = {
+  isWanted: IsWanted
+  underWay: Map<string, Call>
+  outcomes: LRUCache<string, Outcome>
+  room: AnswerRoom
+  stopped: boolean
+}
+
 /** `isWanted` asks Temporal whether the result of an activity is still wanted. It may reject. */
-export function createCalls({ isWanted }: { isWanted: (place: CallPlace) => Promise<boolean> }): Calls {
-  const underWay = new Map<string, Call>()
+export function createCalls({ isWanted }: { isWanted: IsWanted }): Calls {
   const outcomes = new LRUCache<string, Outcome>({
     max: MOST_KEPT,
     ttl: KEEP_MS,
     maxSize: MOST_KEPT_BYTES,
     sizeCalculation: (kept) => 500 + ('error' in kept ? kept.error.message.length : sizeOf(kept.result)),
   })
-  const room = createAnswerRoom()
-  let stopped = false
-
-  function begin(key: string, place: CallPlace, failures: number, make: Make): Call {
-    const ending = new AbortController()
-    const { signal } = ending
-    const answered = (answer: NodeResult, kept?: KeptAnswer) => {
-      call.answer = answer
-      if (kept) room.carry(place.runId, key, kept)
-    }
-    const call: Call = {
-      place,
-      kept: false,
-      done: Promise.resolve().then(() => make({ signal, answered })),
-      abort() {
-        if (underWay.get(key) === call) underWay.delete(key)
-        if (!call.kept) room.free(place.runId, key)
-        ending.abort(new CancelledFailure('Nobody wants the result of this call any more'))
-      },
-    }
-    underWay.set(key, call)
-    const settle = (outcome: Outcome | undefined) => {
-      if (underWay.get(key) !== call) return
-      underWay.delete(key)
-      room.free(place.runId, key)
-      if (outcome) outcomes.set(key, outcome)
-    }
-    call.done.then(
-      // A task that waits looks again under the same id, which may be scheduled in the same millisecond.
-      (result) => settle(result.agent?.pause ? undefined : { result }),
-      (error) => {
-        const isOwn = error instanceof NodeFailure && !isInfrastructure(error)
-        settle(isOwn ? { error, failures } : undefined)
-      },
-    )
-    return call
-  }
-
-  function findOutcome(info: Info, failures: number): Outcome | undefined {
-    const outcome = outcomes.get(nameCall(info))
-    // An operator who resets an activity wants its first attempt again.
-    const isKnown = outcome && 'error' in outcome && (outcome.failures !== failures || info.attempt === 1)
-    return isKnown ? undefined : outcome
-  }
-
-  /** Ends a call that nobody waits for, unless its run is open and somebody takes it over in time. */
-  async function watch(key: string, call: Call): Promise<void> {
-    let openSince: number | undefined
-    while (underWay.get(key) === call && !call.holder) {
-      const wanted = stopped ? false : await isWanted(call.place).catch(() => undefined)
-      if (call.holder) return
-      if (wanted) openSince ??= Date.now()
-      const waited = openSince === undefined ? 0 : Date.now() - openSince
-      if (wanted === false || waited > WAIT_TO_BE_JOINED_MS) return call.abort()
-      await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS).unref())
-    }
-  }
-
+  const state: State = { isWanted, underWay: new Map(), outcomes, room: createAnswerRoom(), stopped: false }
   return {
-    has: (info, failures) => underWay.has(nameCall(info)) || findOutcome(info, failures) !== undefined,
-    take(info, failures, make) {
-      const key = nameCall(info)
-      const outcome = findOutcome(info, failures)
-      if (outcome) {
-        const done = 'error' in outcome ? Promise.reject(outcome.error) : Promise.resolve(outcome.result)
-        return { done, keep: () => undefined, abort() {}, leave() {} }
-      }
-      const { workflowId, runId } = info.workflowExecution!
-      const place = { workflowId, runId, activityId: info.activityId }
-      const call = underWay.get(key) ?? begin(key, place, failures, make)
-      const attempt = {}
-      call.holder = attempt
-      return {
-        done: call.done,
-        keep() {
-          const kept = call.answer && room.keep(runId, key, call.answer)
-          call.kept = kept !== undefined
-          return kept
-        },
-        abort() {
-          if (call.holder === attempt) call.abort()
-        },
-        leave() {
-          if (call.holder !== attempt) return
-          call.holder = undefined
-          void watch(key, call)
-        },
-      }
-    },
+    has: (info, failures) =>
+      state.underWay.has(nameCall(info)) || findOutcome(state, info, failures) !== undefined,
+    take: (info, failures, make) => takeCall(state, info, failures, make),
     stop() {
-      stopped = true
-      for (const call of underWay.values()) if (!call.holder) call.abort()
+      state.stopped = true
+      for (const call of state.underWay.values()) if (!call.holder) call.abort()
     },
+  }
+}
+
+function takeCall(state: State, info: Info, failures: number, make: Make): HeldCall {
+  const outcome = findOutcome(state, info, failures)
+  if (outcome) {
+    const done = 'error' in outcome ? Promise.reject(outcome.error) : Promise.resolve(outcome.result)
+    return { done, keep: () => undefined, abort() {}, leave() {} }
+  }
+  const key = nameCall(info)
+  const { workflowId, runId } = info.workflowExecution!
+  const place = { workflowId, runId, activityId: info.activityId }
+  const call = state.underWay.get(key) ?? beginCall(state, key, place, failures, make)
+  const attempt = {}
+  call.holder = attempt
+  return {
+    done: call.done,
+    keep() {
+      const kept = call.answer && state.room.keep(runId, key, call.answer)
+      call.kept = kept !== undefined
+      return kept
+    },
+    abort() {
+      if (call.holder === attempt) call.abort()
+    },
+    leave() {
+      if (call.holder !== attempt) return
+      call.holder = undefined
+      void watchCall(state, key, call)
+    },
+  }
+}
+
+function findOutcome({ outcomes }: State, info: Info, failures: number): Outcome | undefined {
+  const outcome = outcomes.get(nameCall(info))
+  // An operator who resets an activity wants its first attempt again.
+  const isKnown = outcome && 'error' in outcome && (outcome.failures !== failures || info.attempt === 1)
+  return isKnown ? undefined : outcome
+}
+
+function beginCall(
+  { underWay, outcomes, room }: State,
+  key: string,
+  place: CallPlace,
+  failures: number,
+  make: Make,
+): Call {
+  const ending = new AbortController()
+  const { signal } = ending
+  const answered = (answer: NodeResult, kept?: KeptAnswer) => {
+    call.answer = answer
+    if (kept) room.carry(place.runId, key, kept)
+  }
+  const call: Call = {
+    place,
+    kept: false,
+    done: Promise.resolve().then(() => make({ signal, answered })),
+    abort() {
+      if (underWay.get(key) === call) underWay.delete(key)
+      if (!call.kept) room.free(place.runId, key)
+      ending.abort(new CancelledFailure('Nobody wants the result of this call any more'))
+    },
+  }
+  underWay.set(key, call)
+  const settle = (outcome: Outcome | undefined) => {
+    if (underWay.get(key) !== call) return
+    underWay.delete(key)
+    room.free(place.runId, key)
+    if (outcome) outcomes.set(key, outcome)
+  }
+  call.done.then(
+    // A task that waits looks again under the same id, which may be scheduled in the same millisecond.
+    (result) => settle(result.agent?.pause ? undefined : { result }),
+    (error) => {
+      const isOwn = error instanceof NodeFailure && !isInfrastructure(error)
+      settle(isOwn ? { error, failures } : undefined)
+    },
+  )
+  return call
+}
+
+/** Ends a call that no attempt waits for, unless its run is open and an attempt takes the call over in time. */
+async function watchCall(state: State, key: string, call: Call): Promise<void> {
+  let openSince: number | undefined
+  while (state.underWay.get(key) === call && !call.holder) {
+    const wanted = state.stopped ? false : await state.isWanted(call.place).catch(() => undefined)
+    if (call.holder) return
+    if (wanted) openSince ??= Date.now()
+    const waited = openSince === undefined ? 0 : Date.now() - openSince
+    if (wanted === false || waited > WAIT_TO_BE_JOINED_MS) return call.abort()
+    await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS).unref())
   }
 }
 

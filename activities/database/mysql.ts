@@ -1,17 +1,13 @@
-import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import mysql, { type Connection, type FieldPacket } from 'mysql2'
+import type { Connection, FieldPacket } from 'mysql2'
 import { setOwn } from '../../workflows/json.ts'
-import { HttpError } from '../http/httperror.ts'
+import { connect, toMysqlError } from './mysqlconnect.ts'
+import { nameMysqlType, readMysqlValue, writeMysqlParam } from './mysqlvalues.ts'
 import {
   checkColumns,
-  chooseEncryption,
-  guardStream,
   type Login,
   MAX_COLUMNS,
   MAX_SQL_BYTES,
-  maySayPassword,
-  passwordKept,
   type SqlColumn,
   SqlError,
   type SqlResult,
@@ -22,12 +18,9 @@ import {
   tooManyColumns,
   tooManyRows,
 } from './session.ts'
-import { readJsonColumn, readNumber, readTime } from './values.ts'
 
-const CONNECT_MS = 10_000
 const CANCEL_MS = 2_000
 const CLOSE_MS = 500
-const { Types } = mysql
 
 /** Opens a session of MySQL or MariaDB. Throws a SqlError, or the HttpError of a connection that cannot be made. */
 export async function openMysql(login: Login, tools: SqlTools): Promise<SqlSession> {
@@ -39,8 +32,8 @@ export async function openMysql(login: Login, tools: SqlTools): Promise<SqlSessi
 
   function ask(sql: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (broken) return reject(toSqlError(broken))
-      connection.query(sql, (error) => (error ? reject(toSqlError(error)) : resolve()))
+      if (broken) return reject(toMysqlError(broken))
+      connection.query(sql, (error) => (error ? reject(toMysqlError(error)) : resolve()))
     })
   }
 
@@ -64,7 +57,7 @@ export async function openMysql(login: Login, tools: SqlTools): Promise<SqlSessi
       await ask(`start transaction${readOnly ? ' read only' : ''}`)
     },
     async run(statement) {
-      if (broken) throw toSqlError(broken)
+      if (broken) throw toMysqlError(broken)
       return carryOut(connection, statement)
     },
     commit: () => ask('commit'),
@@ -92,111 +85,6 @@ export async function openMysql(login: Login, tools: SqlTools): Promise<SqlSessi
 /** SQLSTATE of a variable that the server does not know. */
 const UNKNOWN_VARIABLE = 'HY000/1193'
 
-async function connect(login: Login, { dial, signal }: SqlTools): Promise<Connection> {
-  const open = async (encrypted: boolean | undefined) => {
-    const socket = await dial(login.host, login.port, { signal })
-    const { encrypt, verify } = chooseEncryption(login, socket)
-    const tls = encrypted ?? encrypt !== 'never'
-    return { socket, encrypt, signIn: () => signIn(login, socket, signal, { tls, verify }) }
-  }
-  const { encrypt, signIn: first } = await open(undefined)
-  try {
-    return await first()
-  } catch (error) {
-    signal.throwIfAborted()
-    if (encrypt !== 'offered' || !(error instanceof SqlError) || error.code !== NO_TLS) throw error
-  }
-  return (await open(false)).signIn()
-}
-
-const NO_TLS = 'HANDSHAKE_NO_SSL_SUPPORT'
-
-function signIn(
-  login: Login,
-  socket: Socket,
-  signal: AbortSignal,
-  { tls, verify }: { tls: boolean; verify: boolean },
-): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    const stop = () => socket.destroy()
-    signal.addEventListener('abort', stop, { once: true })
-    const end = (error: unknown) => {
-      signal.removeEventListener('abort', stop)
-      socket.destroy()
-      reject(signal.aborted ? signal.reason : toSqlError(error))
-    }
-    const connection = mysql.createConnection({
-      host: login.host,
-      port: login.port,
-      user: login.username,
-      password: login.password,
-      database: login.database,
-      stream: guardStream(socket),
-      connectTimeout: CONNECT_MS,
-      charset: 'utf8mb4',
-      multipleStatements: false,
-      // A server must not ask for files of this machine; one that does all the same gets an empty one.
-      flags: ['-LOCAL_FILES'],
-      ...(maySayPassword(login, tls) ? {} : { authPlugins: guardedPlugins }),
-      dateStrings: true,
-      jsonStrings: true,
-      supportBigNumbers: true,
-      rowsAsArray: true,
-      // Rows are read without code that is made from the names of columns.
-      disableEval: true,
-      ...(tls
-        ? {
-            ssl: {
-              rejectUnauthorized: verify,
-              verifyIdentity: verify,
-              ...(login.ca === undefined ? {} : { ca: login.ca }),
-            },
-          }
-        : {}),
-    })
-    guardTls(connection, socket)
-    limitWarnings(connection)
-    connection.once('error', end)
-    connection.once('connect', () => {
-      signal.removeEventListener('abort', stop)
-      connection.off('error', end)
-      resolve(connection)
-    })
-  })
-}
-
-/** The driver writes a line to the log for each packet that is out of order. Some proxies send a few. */
-function limitWarnings(connection: Connection): void {
-  let count = 0
-  connection.on('warn' as 'error', (warning: Error) => {
-    if (++count > MAX_WARNINGS) throw warning
-  })
-}
-
-const MAX_WARNINGS = 10
-
-/** The ways to sign in that give the password away under a key that the server itself has sent, without that. */
-const guardedPlugins = (() => {
-  const { caching_sha2_password: caching, sha256_password: plain } = mysql.authPlugins
-  const onServerPublicKey = () => {
-    throw passwordKept()
-  }
-  return {
-    caching_sha2_password: caching({ onServerPublicKey }),
-    sha256_password: plain({ onServerPublicKey }),
-  }
-})()
-
-/** The encrypted stream takes the place of the first one in the middle of the handshake: it needs a guard too. */
-function guardTls(connection: Connection, socket: Socket): void {
-  const inner = connection as unknown as { startTLS(done: (error?: Error) => void): void; stream: Socket }
-  const start = inner.startTLS.bind(connection)
-  inner.startTLS = (done) => {
-    start(done)
-    guardStream(inner.stream, socket)
-  }
-}
-
 /** One statement, prepared: so it is one only, and its parameters are beside it. */
 function carryOut(connection: Connection, { sql, params, maxRows }: Statement): Promise<SqlResult> {
   return new Promise((resolve, reject) => {
@@ -208,7 +96,7 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
     let affected = 0
     const rows: Record<string, unknown>[] = []
     const fail = (error: unknown) => {
-      fault ??= toSqlError(error)
+      fault ??= toMysqlError(error)
       reject(fault)
     }
     /** Gives up: what still comes is not read. */
@@ -228,14 +116,14 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
         const message = `the query has ${count} parameters (?), and params has ${params.length} values`
         return fail(new SqlError('input', message))
       }
-      const command = statement.execute(params.map(writeParam))
+      const command = statement.execute(params.map(writeMysqlParam))
       limitColumns(command)
       command.on('error', fail)
       command.on('fields', (given: FieldPacket[] | undefined) => {
         if (!given || fault) return
         results++
         fields = given
-        columns = given.map((field) => ({ name: field.name, type: nameType(field) }))
+        columns = given.map((field) => ({ name: field.name, type: nameMysqlType(field) }))
         try {
           checkColumns(columns)
           if (results > 1)
@@ -254,7 +142,7 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
           if (rows.length === maxRows) throw tooManyRows(maxRows)
           const item: Record<string, unknown> = {}
           for (const [i, field] of fields.entries()) {
-            const value = readValue(field, row[i])
+            const value = readMysqlValue(field, row[i])
             bytes += field.name.length + 4 + (typeof value === 'string' ? Buffer.byteLength(value) : 8)
             if (bytes > MAX_SQL_BYTES) throw tooLarge()
             setOwn(item, field.name, value)
@@ -272,7 +160,7 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
   })
 }
 
-/** The driver keeps as many columns as a server announces, before anybody can look at them. */
+/** The driver keeps as many columns as a server announces, before they can be counted. */
 function limitColumns(command: NodeJS.EventEmitter): void {
   let count: unknown
   Object.defineProperty(command, '_fieldCount', {
@@ -282,61 +170,4 @@ function limitColumns(command: NodeJS.EventEmitter): void {
       count = next
     },
   })
-}
-
-/** Lists and objects are JSON, as there are no arrays. */
-function writeParam(value: unknown): unknown {
-  if (typeof value === 'object' && value !== null) return JSON.stringify(value)
-  // As digits: a number would be sent as a fraction, which a LIMIT does not take.
-  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value
-}
-
-const MAX_BIT_BYTES = 8
-
-const NAMES: Record<number, string> = Object.fromEntries(
-  Object.entries(Types).flatMap(([name, code]) =>
-    typeof code === 'number' ? [[code, name.toLowerCase()]] : [],
-  ),
-)
-
-function nameType({ columnType = -1 }: FieldPacket): string {
-  return NAMES[columnType] ?? 'text'
-}
-
-function readValue(field: FieldPacket, value: unknown): unknown {
-  const { columnType } = field
-  if (value === null || value === undefined) return null
-  if (Buffer.isBuffer(value)) {
-    if (columnType === Types.BIT && value.length <= MAX_BIT_BYTES)
-      return readNumber(BigInt(`0x${value.toString('hex') || '0'}`).toString())
-    return value.toString('base64')
-  }
-  if (typeof value !== 'string') {
-    if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
-    return typeof value === 'bigint' ? readNumber(value.toString()) : value
-  }
-  if (columnType === Types.NEWDECIMAL || columnType === Types.DECIMAL) return readNumber(value)
-  if (columnType === Types.TIMESTAMP) return readTime(value, 'Z')
-  if (columnType === Types.DATETIME) return readTime(value, '')
-  if (columnType === Types.JSON) return readJsonColumn(value)
-  return value
-}
-
-function toSqlError(error: unknown): unknown {
-  if (error instanceof SqlError || error instanceof HttpError) return error
-  const {
-    message,
-    code = '',
-    errno,
-    sqlState,
-  } = error as Error & {
-    code?: string
-    errno?: number
-    sqlState?: string
-  }
-  if (code === NO_TLS)
-    return new SqlError('server', 'the server does not offer TLS, which the credential asks for', code)
-  return sqlState !== undefined && errno !== undefined
-    ? new SqlError('server', message, `${sqlState}/${errno}`)
-    : new SqlError('lost', message || code || 'the connection was closed')
 }

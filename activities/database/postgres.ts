@@ -3,36 +3,23 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import pg from 'pg'
-import { setOwn } from '../../workflows/json.ts'
-import { createPacer } from '../expressions/pace.ts'
-import { HttpError } from '../http/httperror.ts'
-import { nameSqlType, readSqlValue } from './postgresvalues.ts'
+import { carryOut, toPostgresError } from './postgresquery.ts'
 import {
-  checkColumns,
   chooseEncryption,
   guardStream,
   type Login,
-  MAX_SQL_BYTES,
   maySayPassword,
   passwordKept,
-  type SqlColumn,
   SqlError,
-  type SqlResult,
   type SqlSession,
   type SqlTools,
-  type Statement,
   secure,
-  tooLarge,
-  tooManyRows,
 } from './session.ts'
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const CANCEL_CODE = 80_877_102
 const CANCEL_MS = 2_000
 const CLOSE_MS = 500
-
-/** How many rows are asked for at once: between them others get their turn. */
-const ROWS_AT_ONCE = 200
 
 /** Opens a session of PostgreSQL. Throws a SqlError, or the HttpError of a connection that cannot be made. */
 export async function openPostgres(login: Login, { dial, signal }: SqlTools): Promise<SqlSession> {
@@ -74,7 +61,7 @@ export async function openPostgres(login: Login, { dial, signal }: SqlTools): Pr
   } catch (error) {
     stream.destroy()
     signal.throwIfAborted()
-    throw toSqlError(error)
+    throw toPostgresError(error)
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -84,7 +71,7 @@ export async function openPostgres(login: Login, { dial, signal }: SqlTools): Pr
       if (broken) throw broken
       await client.query(sql)
     } catch (error) {
-      throw toSqlError(error)
+      throw toPostgresError(error)
     }
   }
 
@@ -98,7 +85,7 @@ export async function openPostgres(login: Login, { dial, signal }: SqlTools): Pr
       )
     },
     async run(statement) {
-      if (broken) throw toSqlError(broken)
+      if (broken) throw toPostgresError(broken)
       return carryOut(client, statement)
     },
     commit: () => ask('commit'),
@@ -156,7 +143,7 @@ async function openStream(login: Login, { dial, signal }: SqlTools): Promise<Soc
   } catch (error) {
     socket.destroy()
     signal.throwIfAborted()
-    throw toSqlError(error)
+    throw toPostgresError(error)
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -181,135 +168,4 @@ async function readByte(socket: Socket): Promise<string> {
     socket.off('close', end).off('end', end)
     socket.removeAllListeners('readable')
   }
-}
-
-type Wire = {
-  parse(message: object, more?: boolean): void
-  bind(message: object, more?: boolean): void
-  describe(message: object, more?: boolean): void
-  execute(message: object, more?: boolean): void
-  flush(): void
-  sync(): void
-  sendCopyFail(message: string): void
-}
-
-/**
- * One statement in the extended protocol, which takes one statement only and parameters beside it. Values are kept as
- * the server writes them until `carryOut` reads them.
- */
-function carryOut(client: pg.Client, { sql, params, maxRows }: Statement): Promise<SqlResult> {
-  const pace = createPacer()
-  let wire: Wire
-  let fields: { name: string; dataTypeID: number }[] = []
-  let columns: SqlColumn[] = []
-  let command = ''
-  let bytes = 0
-  let fault: unknown
-  const rows: Record<string, unknown>[] = []
-  return new Promise<SqlResult>((resolve, reject) => {
-    const fail = (error: unknown) => {
-      fault ??= error
-    }
-    const end = () => {
-      if (fault) return reject(toSqlError(fault))
-      if (command === '') return reject(new SqlError('lost', 'the server did not say what it has done'))
-      // Of rows that come in parts, the server counts those of the last part.
-      const counted = columns.length > 0 ? rows.length : Number(/(\d+)$/.exec(command)?.[1] ?? 0)
-      resolve({ rows, rowCount: counted, columns })
-    }
-    // The methods that pg calls for what the server sends (`Submittable`).
-    const query = {
-      submit(connection: unknown) {
-        wire = connection as Wire
-        try {
-          wire.parse({ text: sql, types: [] }, true)
-          wire.bind({ values: params.map(writeParam) }, true)
-          wire.describe({ type: 'P' }, true)
-          wire.execute({ rows: ROWS_AT_ONCE }, true)
-          wire.flush()
-        } catch (error) {
-          return error
-        }
-      },
-      handleRowDescription(message: { fields: typeof fields }) {
-        fields = message.fields
-        columns = fields.map(({ name, dataTypeID }) => ({ name, type: nameSqlType(dataTypeID) }))
-        try {
-          checkColumns(columns)
-        } catch (error) {
-          fail(error)
-        }
-      },
-      handleDataRow({ fields: texts }: { fields: (string | null)[] }) {
-        if (fault) return
-        try {
-          if (rows.length === maxRows) throw tooManyRows(maxRows)
-          const row: Record<string, unknown> = {}
-          for (const [i, { name, dataTypeID }] of fields.entries()) {
-            const text = texts[i] ?? null
-            bytes += name.length + 4 + (text === null ? 4 : Buffer.byteLength(text))
-            if (bytes > MAX_SQL_BYTES) throw tooLarge()
-            setOwn(row, name, text === null ? null : readSqlValue(dataTypeID, text))
-          }
-          rows.push(row)
-        } catch (error) {
-          fail(error)
-        }
-      },
-      async handlePortalSuspended() {
-        // Whatever else it has is of no use: the transaction is given up.
-        if (fault) return wire.sync()
-        await pace()
-        wire.execute({ rows: ROWS_AT_ONCE }, true)
-        wire.flush()
-      },
-      handleCommandComplete({ text }: { text: string }) {
-        command = text
-        wire.sync()
-      },
-      handleEmptyQuery() {
-        fail(new SqlError('input', 'the query has no statement'))
-        wire.sync()
-      },
-      handleCopyInResponse() {
-        fail(new SqlError('input', 'COPY is not possible: use the mode upsert'))
-        wire.sendCopyFail('not supported')
-      },
-      handleCopyData() {
-        fail(new SqlError('input', 'COPY is not possible: select the rows'))
-      },
-      handleError(error: Error) {
-        // Without this the server waits, after an error that it has sent; a connection that is lost hears nothing.
-        if (error instanceof pg.DatabaseError) {
-          fail(error)
-          wire.sync()
-          // pg no longer tells this query when the server is ready.
-          reject(toSqlError(fault))
-        } else reject(toSqlError(fault ?? error))
-      },
-      handleReadyForQuery: end,
-    }
-    client.query(query)
-  })
-}
-
-/** A parameter as PostgreSQL reads it: lists are arrays, objects are JSON. */
-function writeParam(value: unknown): string | null {
-  if (value === null || value === undefined) return null
-  if (Array.isArray(value)) return `{${value.map(writeElement).join(',')}}`
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
-}
-
-function writeElement(value: unknown): string {
-  if (value === null || value === undefined) return 'NULL'
-  const text = writeParam(value)!
-  return Array.isArray(value) ? text : `"${text.replace(/[\\"]/g, '\\$&')}"`
-}
-
-function toSqlError(error: unknown): unknown {
-  if (error instanceof SqlError || error instanceof HttpError) return error
-  const { message, code = '' } = error as Error & { code?: string }
-  return error instanceof pg.DatabaseError
-    ? new SqlError('server', message, code)
-    : new SqlError('lost', message || code || 'the connection was closed')
 }

@@ -1,6 +1,5 @@
 import jsonata from 'jsonata'
 import { LRUCache } from 'lru-cache'
-import { RE2JS } from 're2js'
 import type { Rules } from '../../workflows/expressions/rules.ts'
 import type { FileWork } from '../files/formats/work.ts'
 import type { LargeAnswer } from '../http/answer.ts'
@@ -17,6 +16,7 @@ import type {
   RowsJob,
 } from './job.ts'
 import { toPlain } from './plain.ts'
+import { LinearRegex } from './regex.ts'
 import { bindRules, describeTruth, isTruthy } from './truth.ts'
 import { traceExpression } from './watch/misses.ts'
 
@@ -28,12 +28,11 @@ import { traceExpression } from './watch/misses.ts'
 const [timeoutMs = 1_000, totalMs = 5_000, maxChars = 8_000_000] = process.argv.slice(2).map(Number)
 const PROGRESS_MS = 100
 
-/** Compiled expressions and regular expressions are kept, up to this many characters of their sources. */
+/** Compiled expressions are kept, up to this many characters of their sources. */
 const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => text.length }
 const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
-const patterns = new LRUCache<string, RE2JS>(KEPT)
 
-/** Of the expression that is being evaluated. */
+/** Measures the expression that is being evaluated. */
 let stopwatch = startStopwatch(timeoutMs)
 
 const OPTIONS = {
@@ -66,39 +65,6 @@ function compileAnew(text: string, rules: Rules): jsonata.Expression {
 function compileTraced({ text, rules }: ExpressionSource) {
   const expression = compileAnew(text, rules)
   return { expression, trace: traceExpression(expression) }
-}
-
-function compilePattern(native: RegExp): RE2JS {
-  const name = String(native)
-  const known = patterns.get(name)
-  if (known) return known
-  const flags = (native.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0) | (native.multiline ? RE2JS.MULTILINE : 0)
-  const pattern = RE2JS.compile(RE2JS.translateRegExp(native.source), flags)
-  patterns.set(name, pattern)
-  return pattern
-}
-
-/** The part of RegExp that JSONata uses, on an engine whose time is linear in the length of the text. */
-function LinearRegex(native: RegExp) {
-  const pattern = compilePattern(native)
-  let text: string | undefined
-  let matcher = pattern.matcher('')
-  return {
-    lastIndex: 0,
-    exec(input: string) {
-      if (input !== text) {
-        text = input
-        matcher = pattern.matcher(input)
-      }
-      if (this.lastIndex > input.length || !matcher.find(this.lastIndex)) {
-        this.lastIndex = 0
-        return null
-      }
-      this.lastIndex = matcher.end()
-      const groups = Array.from({ length: matcher.groupCount() + 1 }, (_, i) => matcher.group(i) ?? undefined)
-      return Object.assign(groups, { index: matcher.start() })
-    },
-  }
 }
 
 /** Begins to measure a job. The function that it returns begins an evaluation; false if the job is out of time. */
@@ -220,7 +186,7 @@ function createWatch(job: ExpressionJob) {
       at: number,
       { context, bindings }: { context: unknown; bindings: Record<string, unknown> },
     ): Promise<void> {
-      // Of a list, only if the first items all give nothing.
+      // For a list, only if the first items all give nothing.
       if (source.watch !== 'nothing' || ('items' in job && (someFound || again !== at || again >= MAX_AGAIN)))
         return
       again++

@@ -1,15 +1,6 @@
 import type { HostCall } from './host.ts'
+import type { InsideFault } from './job.ts'
 import type { Kit } from './kit.ts'
-
-/** What goes wrong with a script, as the sandbox tells its host. */
-export type InsideFault = {
-  at: number
-  item?: number
-  /** NULL: null was thrown, as it also is when the memory runs out. */
-  cause: 'ERROR' | 'SIZE' | 'MEMORY' | 'NULL'
-  message: string
-  stack?: string
-}
 
 /** What the host calls in the sandbox. */
 export type Inside = {
@@ -20,7 +11,7 @@ export type Inside = {
   /** Evaluates all sources. What it has done is known once the pending jobs are done. */
   start(maxChars: number): void
   isDone(): boolean
-  /** How long until the next timer, in milliseconds; -1 if there is none. */
+  /** The time until the next timer, in milliseconds; -1 without a timer. */
   nextTimer(): number
   runTimer(): void
   /** The index of the source that is being evaluated. */
@@ -29,41 +20,92 @@ export type Inside = {
   value(at: number): string | null
 }
 
+type CallHost = (call: string, argument: string) => string
+
 /**
- * The sandbox's side of a job. Its text is evaluated there, before anything that users write, so it names nothing
- * of this module, and takes what it needs of the language before scripts can change it.
+ * The sandbox's side of a job: its value is a function that is called with `callHost` and makes an Inside. The texts of
+ * the functions below are evaluated there, before anything that users write. So they name only each other, and each
+ * takes what it needs of the language when it is called, before scripts can change that.
  */
-export function makeInside(callHost: (call: string, argument: string) => string): Inside {
-  const { parse, stringify } = JSON
-  const { defineProperty } = Object
-  const now = Date.now
-  const { max } = Math
+export const INSIDE = `(() => {
+${[makeInside, makeKit, makeBindings, makeTimers, makeWriter, makeDescriber].join('\n')}
+return makeInside
+})()`
+
+function makeInside(callHost: CallHost): Inside {
+  const { stringify } = JSON
   const NativePromise = Promise
-  const NativeMap = Map
-  const NativeSet = Set
-  const isFiniteNumber = Number.isFinite
+  const bindings = makeBindings()
+  const timers = makeTimers()
+  const writer = makeWriter(callHost)
+  const describe = makeDescriber(writer.TOO_BIG)
   const sources: { evaluate: () => unknown; each: boolean; spoils: boolean }[] = []
   const values: (string | null)[] = []
-  let rootsText = '{}'
-  let roots: Record<string, unknown> | undefined
-  let items: unknown[] | undefined
-  let item: unknown
-  let index: number | undefined
   let at = 0
-  let chars = 0
-  let most = 0
   let fault: InsideFault | undefined
   let done = false
-  let timers: { id: number; due: number; call: () => void }[] = []
-  let timerId = 0
-  const TOO_BIG = {}
-  let hasWarned = false
 
-  function readRoots(): Record<string, unknown> {
-    roots ??= parse(rootsText) as Record<string, unknown>
-    return roots
+  async function evaluateAll(): Promise<void> {
+    try {
+      for (; at < sources.length; at += 1) {
+        const { evaluate, each, spoils } = sources[at]!
+        if (!each) {
+          let value = evaluate()
+          if (value instanceof NativePromise) value = await value
+          values[at] = writer.write(value)
+        } else {
+          const texts: string[] = []
+          const count = bindings.items?.length ?? 0
+          for (let i = 0; i < count; i += 1) {
+            bindings.bind(i, spoils)
+            let value = evaluate()
+            if (value instanceof NativePromise) value = await value
+            texts[i] = writer.write(value) ?? 'null'
+            if (spoils) bindings.unbind(true)
+          }
+          values[at] = `[${texts.join(',')}]`
+        }
+        bindings.unbind(spoils)
+      }
+    } catch (error) {
+      fault = describe(error, at, bindings.bound)
+    }
+    done = true
   }
 
+  return {
+    kit: makeKit(callHost, bindings, timers),
+    load: bindings.load,
+    add(evaluate, each, spoils) {
+      sources.push({ evaluate, each, spoils })
+    },
+    start(maxChars) {
+      writer.allow(maxChars)
+      void evaluateAll()
+    },
+    isDone: () => done,
+    nextTimer: timers.next,
+    runTimer() {
+      try {
+        timers.run()
+      } catch (error) {
+        fault ??= describe(error, at, bindings.bound)
+        done = true
+      }
+    },
+    place: () => at,
+    fault: () => (fault === undefined ? undefined : stringify(fault)),
+    value: (at) => values[at] ?? null,
+  }
+}
+
+function makeKit(
+  callHost: CallHost,
+  bindings: ReturnType<typeof makeBindings>,
+  timers: ReturnType<typeof makeTimers>,
+): Kit {
+  const { parse, stringify } = JSON
+  const { defineProperty } = Object
   const kit: Kit = {
     host(call: HostCall, argument: unknown) {
       const answer = parse(callHost(call, stringify(argument) ?? 'null'))
@@ -71,16 +113,16 @@ export function makeInside(callHost: (call: string, argument: string) => string)
       return answer.value
     },
     get roots() {
-      return readRoots()
+      return bindings.roots
     },
     get items() {
-      return items
+      return bindings.items
     },
     get item() {
-      return index === undefined ? readRoots().item : item
+      return bindings.item
     },
     get index() {
-      return index === undefined ? (readRoots().index as number | undefined) : index
+      return bindings.index
     },
     define(name, value) {
       defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false })
@@ -89,37 +131,98 @@ export function makeInside(callHost: (call: string, argument: string) => string)
       const set = (value: unknown) => kit.define(name, value)
       defineProperty(globalThis, name, { get, set, configurable: true, enumerable: false })
     },
-    addTimer(call, ms) {
+    addTimer: timers.add,
+    cancelTimer: timers.cancel,
+  }
+  return kit
+}
+
+/** What sources read: the roots, the items, and the item that is being worked on. */
+function makeBindings() {
+  const { parse, stringify } = JSON
+  let rootsText = '{}'
+  let roots: Record<string, unknown> | undefined
+  let items: unknown[] | undefined
+  let item: unknown
+  let bound: number | undefined
+
+  function readRoots(): Record<string, unknown> {
+    roots ??= parse(rootsText) as Record<string, unknown>
+    return roots
+  }
+
+  return {
+    get roots() {
+      return readRoots()
+    },
+    get items() {
+      return items
+    },
+    get item() {
+      return bound === undefined ? readRoots().item : item
+    },
+    get index() {
+      return bound === undefined ? (readRoots().index as number | undefined) : bound
+    },
+    /** The index of the item that a source is bound to. */
+    get bound() {
+      return bound
+    },
+    load(rootsJson: string, itemsJson: string | undefined): void {
+      rootsText = rootsJson
+      if (itemsJson !== undefined) items = parse(itemsJson) as unknown[]
+    },
+    /** Makes the source see the item. One that may change what it reads gets a copy of its own. */
+    bind(at: number, spoils: boolean): void {
+      bound = at
+      const found = items![at]
+      item = spoils && typeof found === 'object' ? parse(stringify(found)) : found
+    },
+    unbind(spoils: boolean): void {
+      if (spoils) roots = undefined
+      bound = undefined
+      item = undefined
+    },
+  }
+}
+
+function makeTimers() {
+  const now = Date.now
+  const { max } = Math
+  let timers: { id: number; due: number; call: () => void }[] = []
+  let timerId = 0
+  return {
+    add(call: () => void, ms: number): number {
       const due = now() + max(0, ms)
       timerId += 1
       timers.push({ id: timerId, due, call })
       return timerId
     },
-    cancelTimer(id) {
+    cancel(id: number): void {
       timers = timers.filter((timer) => timer.id !== id)
     },
+    next(): number {
+      if (timers.length === 0) return -1
+      timers.sort((a, b) => a.due - b.due || a.id - b.id)
+      const left = timers[0]!.due - now()
+      return max(0, left)
+    },
+    run(): void {
+      timers.shift()?.call()
+    },
   }
+}
 
-  /** The value as JSON; null for nothing. */
-  function write(value: unknown): string | null {
-    if (value === undefined) return null
-    if (typeof value === 'function' || typeof value === 'symbol') {
-      throw new TypeError(`gives a ${typeof value}, which is no value for an output`)
-    }
-    let text: string | undefined
-    try {
-      text = stringify(value)
-    } catch (error) {
-      const { name, message } = error as Error
-      if (name === 'InternalError') throw error
-      throw new TypeError(`gives a value that cannot be written as JSON: ${message}`)
-    }
-    if (text === undefined) return null
-    if (!hasWarned && (text.includes('null') || text.includes('{}'))) warnOfLoss(value)
-    chars += text.length
-    if (chars > most) throw TOO_BIG
-    return text
-  }
+/** Writes values as JSON. What it writes more than is allowed throws TOO_BIG. */
+function makeWriter(callHost: CallHost) {
+  const { stringify } = JSON
+  const NativeMap = Map
+  const NativeSet = Set
+  const isFiniteNumber = Number.isFinite
+  const TOO_BIG = {}
+  let chars = 0
+  let most = 0
+  let hasWarned = false
 
   /** Writes to the console what JSON has no form for, so that it is not lost without a word. */
   function warnOfLoss(value: unknown): void {
@@ -137,23 +240,41 @@ export function makeInside(callHost: (call: string, argument: string) => string)
     })
   }
 
-  /** Makes the source see the item. One that may change what it reads gets a copy of its own. */
-  function bind(at: number, spoils: boolean): void {
-    index = at
-    const found = items![at]
-    item = spoils && typeof found === 'object' ? parse(stringify(found)) : found
+  return {
+    TOO_BIG,
+    allow(maxChars: number): void {
+      most = maxChars
+    },
+    /** The value as JSON; null for nothing. */
+    write(value: unknown): string | null {
+      if (value === undefined) return null
+      if (typeof value === 'function' || typeof value === 'symbol') {
+        throw new TypeError(`gives a ${typeof value}, which is no value for an output`)
+      }
+      let text: string | undefined
+      try {
+        text = stringify(value)
+      } catch (error) {
+        const { name, message } = error as Error
+        if (name === 'InternalError') throw error
+        throw new TypeError(`gives a value that cannot be written as JSON: ${message}`)
+      }
+      if (text === undefined) return null
+      if (!hasWarned && (text.includes('null') || text.includes('{}'))) warnOfLoss(value)
+      chars += text.length
+      if (chars > most) throw TOO_BIG
+      return text
+    },
   }
+}
 
-  function unbind(spoils: boolean): void {
-    if (spoils) roots = undefined
-    index = undefined
-    item = undefined
-  }
-
-  function describe(error: unknown): InsideFault {
-    const place = index === undefined ? { at } : { at, item: index }
+/** Makes the function that tells the host of what a source has thrown, whatever that is. */
+function makeDescriber(tooBig: object) {
+  const { stringify } = JSON
+  return (error: unknown, at: number, item: number | undefined): InsideFault => {
+    const place = item === undefined ? { at } : { at, item }
     try {
-      if (error === TOO_BIG) return { ...place, cause: 'SIZE', message: '' }
+      if (error === tooBig) return { ...place, cause: 'SIZE', message: '' }
       if (error === null) return { ...place, cause: 'NULL', message: 'null was thrown' }
       if (typeof error !== 'object') {
         return { ...place, cause: 'ERROR', message: String(error) }
@@ -170,66 +291,5 @@ export function makeInside(callHost: (call: string, argument: string) => string)
     } catch {
       return { ...place, cause: 'ERROR', message: 'something was thrown that cannot be read' }
     }
-  }
-
-  async function evaluateAll(): Promise<void> {
-    try {
-      for (; at < sources.length; at += 1) {
-        const { evaluate, each, spoils } = sources[at]!
-        if (!each) {
-          let value = evaluate()
-          if (value instanceof NativePromise) value = await value
-          values[at] = write(value)
-        } else {
-          const texts: string[] = []
-          const count = items?.length ?? 0
-          for (let i = 0; i < count; i += 1) {
-            bind(i, spoils)
-            let value = evaluate()
-            if (value instanceof NativePromise) value = await value
-            texts[i] = write(value) ?? 'null'
-            if (spoils) unbind(true)
-          }
-          values[at] = `[${texts.join(',')}]`
-        }
-        unbind(spoils)
-      }
-    } catch (error) {
-      fault = describe(error)
-    }
-    done = true
-  }
-
-  return {
-    kit,
-    load(rootsJson, itemsJson) {
-      rootsText = rootsJson
-      if (itemsJson !== undefined) items = parse(itemsJson) as unknown[]
-    },
-    add(evaluate, each, spoils) {
-      sources.push({ evaluate, each, spoils })
-    },
-    start(maxChars) {
-      most = maxChars
-      void evaluateAll()
-    },
-    isDone: () => done,
-    nextTimer() {
-      if (timers.length === 0) return -1
-      timers.sort((a, b) => a.due - b.due || a.id - b.id)
-      const left = timers[0]!.due - now()
-      return max(0, left)
-    },
-    runTimer() {
-      try {
-        timers.shift()?.call()
-      } catch (error) {
-        fault ??= describe(error)
-        done = true
-      }
-    },
-    place: () => at,
-    fault: () => (fault === undefined ? undefined : stringify(fault)),
-    value: (at) => values[at] ?? null,
   }
 }

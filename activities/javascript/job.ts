@@ -67,3 +67,13 @@ export const MAX_CONSOLE = 12_000
 
 /** The processor time that a process may take to load the sandbox, before the script's own begins. */
 export const SCRIPT_LOAD_MS = 10_000
+
+/** What goes wrong with a script, as the sandbox tells its host. */
+export type InsideFault = {
+  at: number
+  item?: number
+  /** NULL: null was thrown, as it also is when the memory runs out. */
+  cause: 'ERROR' | 'SIZE' | 'MEMORY' | 'NULL'
+  message: string
+  stack?: string
+}

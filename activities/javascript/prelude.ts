@@ -17,8 +17,9 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
   {
     part: 'base',
     load: async () => [
-      (await import('./prelude/base.ts')).defineBase,
+      ...(await import('./prelude/base.ts')).BASE,
       (await import('./prelude/text.ts')).defineText,
+      (await import('./prelude/url.ts')).defineSearchParams,
       (await import('./prelude/url.ts')).defineUrl,
       (await import('./prelude/crypto.ts')).defineCrypto,
     ],

@@ -12,7 +12,7 @@ import {
 import { MAX_MEMORY_MB } from '../../workflows/javascript/limits.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { HOST } from './host.ts'
-import { type Inside, makeInside } from './inside.ts'
+import { INSIDE, type Inside } from './inside.ts'
 import { type ConsoleLine, MAX_CONSOLE, type PreludePart } from './job.ts'
 import { loadPrelude } from './prelude.ts'
 
@@ -69,7 +69,7 @@ const { WebAssembly } = globalThis as unknown as {
 
 let compiled: Promise<object> | undefined
 
-/** Makes a sandbox with the part `base` in it. The memory of one that nobody holds any more is freed. */
+/** Makes a sandbox with the part `base` in it. The memory of a sandbox that is no longer referenced is freed. */
 export async function makeSandbox(): Promise<Sandbox> {
   compiled ??= WebAssembly.compile(
     readFileSync(fileURLToPath(import.meta.resolve('@jitl/quickjs-wasmfile-release-sync/wasm'))),
@@ -104,7 +104,7 @@ function wire(runtime: QuickJSRuntime, context: QuickJSContext): Omit<Sandbox, '
   const host = context.newFunction('host', (call, argument) =>
     context.newString(answerCall(context.getString(call), context.getString(argument), console.add)),
   )
-  const inside = unwrap(context.callFunction(evaluate(`(${makeInside})`, 'sandbox'), context.undefined, host))
+  const inside = unwrap(context.callFunction(evaluate(INSIDE, 'sandbox'), context.undefined, host))
   const kit = context.getProp(inside, 'kit')
   const toHandle = (value: Argument): QuickJSHandle => {
     if (value === undefined) return context.undefined

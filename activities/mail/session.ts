@@ -19,21 +19,20 @@ export type MailLogin = {
 /** What the server says of a mail that it has taken, at least for some. */
 export type MailAnswer = { accepted: string[]; rejected: string[]; response: string }
 
+/** From whom a mail is, to whom it goes, and how many bytes it has. */
+type Envelope = { from: string; to: string[]; size: number }
+
 export type SmtpSession = {
   /** Whether the server wanted to know who we are. */
   signedIn: boolean
-  /** What somebody should know of the way that the mail takes; null if there is nothing. */
+  /** A warning about the way that the mail takes, for the user; null if there is no reason to warn. */
   warning: string | null
   /**
    * Sends one mail. It is handed over right before the last bytes, without which the server takes nothing: if that
    * fails they are never sent, and its error is thrown. Once they are sent, only an answer, the end of the connection
    * or a long silence ends the sending, and no abort.
    */
-  send(
-    envelope: { from: string; to: string[]; size: number },
-    message: Readable,
-    handover: Handover,
-  ): Promise<MailAnswer>
+  send(envelope: Envelope, message: Readable, handover: Handover): Promise<MailAnswer>
   close(): void
 }
 
@@ -61,6 +60,17 @@ function isLoopback(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
 }
 
+/** An open connection to a server. */
+type State = {
+  socket: Socket
+  connection: SMTPConnection
+  signal: AbortSignal
+  onAbort: () => void
+  /** Rejects when the connection ends, whatever is waited for. */
+  broken: PromiseWithResolvers<never>
+  isOver: boolean
+}
+
 /**
  * Connects to an SMTP server and signs in if the server asks for that. Throws an HttpError if it cannot be reached,
  * errors of nodemailer (see smtpFailure), and the signal's reason.
@@ -68,8 +78,35 @@ function isLoopback(address: string): boolean {
 export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal): Promise<SmtpSession> {
   const { host, port, username = '', password = '', authentication } = login
   const socket = await dial(host, port, { timeoutMs: CONNECT_MS, signal })
+  const state = watchConnection(createConnection(login, socket), socket, signal)
+  const { connection } = state
+  try {
+    await ask<void>(state, (done) => connection.connect(done))
+    const signedIn = authentication !== 'none' && connection.allowsAuth && password !== ''
+    const user = { user: username, pass: password }
+    if (signedIn) await ask<boolean>(state, (done) => connection.login(user, done))
+    const { remoteAddress = '' } = socket
+    return {
+      signedIn,
+      warning: warnOfWay({ host, remoteAddress, authentication, isSecure: connection.secure }),
+      send: (envelope, message, handover) => sendMail(state, envelope, message, handover),
+      close() {
+        // The response to QUIT is not awaited.
+        if (!state.isOver) connection.quit()
+        signal.removeEventListener('abort', state.onAbort)
+        connection.close()
+      },
+    }
+  } catch (error) {
+    breakOff(state)
+    throw error
+  }
+}
+
+function createConnection(login: MailLogin, socket: Socket): SMTPConnection {
+  const { host, port } = login
   const { how, verified } = chooseTls(login, 465, socket)
-  const connection = new SMTPConnection({
+  return new SMTPConnection({
     host,
     port,
     connection: socket,
@@ -82,94 +119,86 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
     socketTimeout: SILENCE_MS,
     maxResponseSize: 64 * 1024,
   })
+}
+
+/** Notes when the connection ends, and ends it when the signal is aborted. */
+function watchConnection(connection: SMTPConnection, socket: Socket, signal: AbortSignal): State {
   const broken = Promise.withResolvers<never>()
   broken.promise.catch(() => {})
-  let isOver = false
   const end = (error: unknown) => {
-    isOver = true
+    state.isOver = true
     broken.reject(error)
   }
-  connection.on('error', end)
-  connection.on('end', () => end(lostConnection()))
   const onAbort = () => {
     end(signal.reason)
     connection.close()
   }
+  const state: State = { socket, connection, signal, onAbort, broken, isOver: false }
+  connection.on('error', end)
+  connection.on('end', () => end(lostConnection()))
   if (signal.aborted) onAbort()
   else signal.addEventListener('abort', onAbort, { once: true })
-  const ask = <T>(run: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> => {
-    const { promise, resolve, reject } = Promise.withResolvers<T>()
-    run((error, value) => (error ? reject(error) : resolve(value as T)))
-    return Promise.race([broken.promise, promise])
-  }
-  const close = () => {
-    signal.removeEventListener('abort', onAbort)
-    connection.close()
-    socket.destroy()
-  }
+  return state
+}
 
-  async function send(
-    envelope: { from: string; to: string[]; size: number },
-    message: Readable,
-    handover: Handover,
-  ): Promise<MailAnswer> {
-    let stopped: { error: unknown } | undefined
-    let noting: Promise<void> | undefined
-    let isOut = false
-    async function* hold() {
-      try {
-        for await (const part of message) yield part
-        noting = handover.begin()
-        await noting
-        if (isOver) throw lostConnection()
-        isOut = true
-        signal.removeEventListener('abort', onAbort)
-      } catch (error) {
-        stopped ??= { error }
-        // nodemailer changes what it gets.
-        throw new Error('The sending was stopped')
-      }
-    }
-    const held = Readable.from(hold(), { objectMode: false })
+/** What the connection answers to what `run` asks of it. */
+function ask<T>(
+  { broken }: State,
+  run: (done: (error?: Error | null, value?: T) => void) => void,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  run((error, value) => (error ? reject(error) : resolve(value as T)))
+  return Promise.race([broken.promise, promise])
+}
+
+function breakOff({ socket, connection, signal, onAbort }: State): void {
+  signal.removeEventListener('abort', onAbort)
+  connection.close()
+  socket.destroy()
+}
+
+async function sendMail(
+  state: State,
+  envelope: Envelope,
+  message: Readable,
+  handover: Handover,
+): Promise<MailAnswer> {
+  const { connection, signal, onAbort } = state
+  let stopped: { error: unknown } | undefined
+  let noting: Promise<void> | undefined
+  let isOut = false
+  async function* hold() {
     try {
-      const { accepted, rejected, response } = await ask<MailAnswer>((done) =>
-        connection.send(envelope, held, done as never),
-      )
-      return { accepted, rejected, response: response.slice(0, 1_000) }
+      for await (const part of message) yield part
+      noting = handover.begin()
+      await noting
+      if (state.isOver) throw lostConnection()
+      isOut = true
+      signal.removeEventListener('abort', onAbort)
     } catch (error) {
-      for (const stream of [held, message]) stream.on('error', () => {}).destroy()
-      close()
-      isOver = true
-      await noting?.catch(() => {})
-      // The only response after the last bytes is the one to the mail.
-      if (!isOut || (error as { code?: string }).code === 'EMESSAGE') handover.refused()
-      throw stopped ? stopped.error : error
+      stopped ??= { error }
+      // nodemailer changes what it gets.
+      throw new Error('The sending was stopped')
     }
   }
-
+  const held = Readable.from(hold(), { objectMode: false })
   try {
-    await ask<void>((done) => connection.connect(done))
-    const signedIn = authentication !== 'none' && connection.allowsAuth && password !== ''
-    if (signedIn) await ask<boolean>((done) => connection.login({ user: username, pass: password }, done))
-    const { remoteAddress = '' } = socket
-    return {
-      signedIn,
-      warning: warnOfWay({ host, remoteAddress, authentication, isSecure: connection.secure }),
-      send,
-      close() {
-        // Nobody waits for the response to QUIT.
-        if (!isOver) connection.quit()
-        signal.removeEventListener('abort', onAbort)
-        connection.close()
-      },
-    }
+    const { accepted, rejected, response } = await ask<MailAnswer>(state, (done) =>
+      connection.send(envelope, held, done as never),
+    )
+    return { accepted, rejected, response: response.slice(0, 1_000) }
   } catch (error) {
-    close()
-    throw error
+    for (const stream of [held, message]) stream.on('error', () => {}).destroy()
+    breakOff(state)
+    state.isOver = true
+    await noting?.catch(() => {})
+    // The only response after the last bytes is the one to the mail.
+    if (!isOut || (error as { code?: string }).code === 'EMESSAGE') handover.refused()
+    throw stopped ? stopped.error : error
   }
 }
 
-/** What leaves this machine in clear text, or to a server that takes mail of anybody, deserves a warning. */
+/** What leaves this machine in clear text, or to a server that takes mail of all who reach it, deserves a warning. */
 function warnOfWay({
   host,
   remoteAddress,

@@ -23,6 +23,8 @@ const NO_STREAM = /^\s*(?:application\/json|text\/html)\s*(?:;|$)/i
 /** The headers by which libraries sign in, and those that the HTTP client sets. */
 const LEFT_OUT = ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'user-agent', 'content-length']
 
+type Head = Omit<HttpResponse, 'body'>
+
 /** The one request to a vendor that a call of a model makes, through the guarded HTTP client. */
 export type ModelLine = {
   /** For a vendor's library. It sends one request; a second one is refused. */
@@ -31,6 +33,22 @@ export type ModelLine = {
   fault(): unknown
   /** Gives up what is still to come. */
   close(): void
+}
+
+/** The state of one call's line. */
+type Line = {
+  http: NodeContext['http']
+  /** The node's; and either that or the line's own end. */
+  signal: AbortSignal
+  either: AbortSignal
+  stop: AbortController
+  vendor: Vendor
+  note: ModelCallNote
+  silenceMs: number
+  /** Ends the line when the vendor is silent, or does not end the connection. */
+  timer: NodeJS.Timeout | undefined
+  /** Why the request failed: the first reason counts. */
+  fault: { error: unknown } | undefined
 }
 
 /**
@@ -47,99 +65,108 @@ export async function openModelLine(
   const pass = await authorizeWith(opened, credentials)
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
+  const line: Line = {
+    ...{ http, signal, either, stop, vendor, note, silenceMs },
+    ...{ timer: undefined, fault: undefined },
+  }
   let used = false
-  let fault: { error: unknown } | undefined
-  let timer: NodeJS.Timeout | undefined
-
-  function fail(error: unknown): unknown {
-    fault ??= { error }
-    return fault.error
-  }
-
-  function awaitByte(): void {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      fail(silentFor(vendor, silenceMs))
-      stop.abort()
-    }, silenceMs)
-  }
-
-  /** What comes after the whole answer does not matter: only whether the connection can be used again. */
-  function awaitEnd(flow: AnswerFlow): void {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      flow.close()
-      stop.abort()
-    }, END_MS)
-  }
-
-  async function begin(): Promise<void> {
-    signal.throwIfAborted()
-    await note.begin()
-    if (!signal.aborted) return awaitByte()
-    note.refuse()
-    throw signal.reason
-  }
-
-  /** Sends it; resolves once the vendor begins to answer. */
-  function send(request: HttpRequest): Promise<Response> {
-    return new Promise((resolve, reject) => {
-      let head: Omit<HttpResponse, 'body'> | undefined
-      let flow: AnswerFlow | undefined
-      const answered = http.request({
-        ...request,
-        save({ status, headers }) {
-          awaitByte()
-          head = { status, headers }
-          if (status >= 300) {
-            note.refuse()
-            return undefined
-          }
-          if (NO_STREAM.test(headers['content-type'] ?? '')) return undefined
-          return async (body) => {
-            flow = openFlow(vendor)
-            resolve(new Response(flow.stream, { status, headers: pickHeaders(headers) }))
-            for await (const chunk of body) {
-              awaitByte()
-              if (!(await flow.push(chunk))) return
-              if (flow.isWhole()) awaitEnd(flow)
-            }
-          }
-        },
-      })
-      answered
-        .then(({ status, headers, body }) => {
-          if (flow) return flow.close()
-          const text = decodeText(body, headers['content-type'])
-          throw status >= 300 ? refusedBy(vendor, { status, headers, text }) : noStream(vendor, text)
-        })
-        .catch((error) => {
-          if (error instanceof HttpError && !head && isUnsent(error)) note.refuse()
-          const why = fail(signal.aborted ? signal.reason : judgeRequest(vendor, error, head))
-          if (flow) flow.close({ error: why })
-          else reject(why)
-        })
-        .finally(() => clearTimeout(timer))
-    })
-  }
-
   return {
     async fetch(input, init) {
       if (used) throw new Error('a call of a model makes one request')
       used = true
       try {
         const request = writeRequest(String(input), init)
-        await begin()
-        return await send({ ...request, signal: either, ...pass })
+        await beginCall(line)
+        return await sendRequest(line, { ...request, signal: either, ...pass })
       } catch (error) {
-        throw fail(error)
+        throw noteFault(line, error)
       }
     },
-    fault: () => fault?.error,
+    fault: () => line.fault?.error,
     close() {
-      clearTimeout(timer)
+      clearTimeout(line.timer)
       stop.abort()
     },
+  }
+}
+
+/** The first reason why the request failed. */
+function noteFault(line: Line, error: unknown): unknown {
+  line.fault ??= { error }
+  return line.fault.error
+}
+
+function awaitByte(line: Line): void {
+  clearTimeout(line.timer)
+  line.timer = setTimeout(() => {
+    noteFault(line, silentFor(line.vendor, line.silenceMs))
+    line.stop.abort()
+  }, line.silenceMs)
+}
+
+/** What comes after the whole answer does not matter: only whether the connection can be used again. */
+function awaitEnd(line: Line, flow: AnswerFlow): void {
+  clearTimeout(line.timer)
+  line.timer = setTimeout(() => {
+    flow.close()
+    line.stop.abort()
+  }, END_MS)
+}
+
+async function beginCall(line: Line): Promise<void> {
+  const { signal, note } = line
+  signal.throwIfAborted()
+  await note.begin()
+  if (!signal.aborted) return awaitByte(line)
+  note.refuse()
+  throw signal.reason
+}
+
+/** Sends it; resolves once the vendor begins to answer. */
+function sendRequest(line: Line, request: HttpRequest): Promise<Response> {
+  const { http, vendor, note, signal } = line
+  const { promise, resolve, reject } = Promise.withResolvers<Response>()
+  let head: Head | undefined
+  let flow: AnswerFlow | undefined
+  http
+    .request({
+      ...request,
+      save({ status, headers }) {
+        awaitByte(line)
+        head = { status, headers }
+        if (status >= 300) {
+          note.refuse()
+          return undefined
+        }
+        if (NO_STREAM.test(headers['content-type'] ?? '')) return undefined
+        return async (body) => {
+          flow = openFlow(vendor)
+          resolve(new Response(flow.stream, { status, headers: pickHeaders(headers) }))
+          await pushBody(line, flow, body)
+        }
+      },
+    })
+    .then(({ status, headers, body }) => {
+      if (flow) return flow.close()
+      const text = decodeText(body, headers['content-type'])
+      throw status >= 300 ? refusedBy(vendor, { status, headers, text }) : noStream(vendor, text)
+    })
+    .catch((error) => {
+      if (error instanceof HttpError && !head && isUnsent(error)) note.refuse()
+      const why = noteFault(line, signal.aborted ? signal.reason : judgeRequest(vendor, error, head))
+      if (flow) flow.close({ error: why })
+      else reject(why)
+    })
+    .finally(() => clearTimeout(line.timer))
+  return promise
+}
+
+/** Hands what comes to the flow, until that takes no more. */
+async function pushBody(line: Line, flow: AnswerFlow, body: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const chunk of body) {
+    awaitByte(line)
+    if (!(await flow.push(chunk))) return
+    if (flow.isWhole()) awaitEnd(line, flow)
   }
 }
 
@@ -168,7 +195,7 @@ function writeRequest(url: string, { body, headers: given }: RequestInit = {}): 
 }
 
 /** Why a request failed. The body of a refusal may be too long to be read, or break off. */
-function judgeRequest(vendor: Vendor, error: unknown, head: Omit<HttpResponse, 'body'> | undefined): unknown {
+function judgeRequest(vendor: Vendor, error: unknown, head: Head | undefined): unknown {
   if (!(error instanceof HttpError)) return error
   return head && head.status >= 300 ? refusedBy(vendor, { ...head, text: '' }) : unreached(vendor, error)
 }

@@ -17,7 +17,7 @@ import {
 import { type Store, serviceScope } from '../../db/scope.ts'
 import { addExecution } from '../../db/starts/add.ts'
 import { readStartable } from '../../db/starts/startable.ts'
-import { updateWorkflow } from '../../db/workflows/workflows.ts'
+import { updateWorkflow } from '../../db/workflows/update.ts'
 import { findStart } from '../../workflows/graph/graph.ts'
 
 /** How long a run is held without a sign of life: a step takes far less. */

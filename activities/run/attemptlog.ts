@@ -46,131 +46,161 @@ export type AttemptLog = {
   flush(): Promise<void>
 }
 
+/** The notes that wait to be written, and those that are being written. */
+type State = {
+  store: Store
+  log: Logger
+  /** What the next batch writes. */
+  attempts: Set<StartedAttempt>
+  notes: AttemptNote[]
+  /** By execution, place and number, so that the end of a request replaces its beginning. */
+  exchanges: Map<string, Exchange>
+  /** How many characters the requests have that wait. */
+  chars: number
+  /** Whether the batch that an attempt was last in was written. */
+  batches: WeakMap<StartedAttempt, Promise<boolean>>
+  timer: NodeJS.Timeout | undefined
+  /** When the next batch is written, by performance.now(). */
+  dueAt: number
+  /** The latest batch. */
+  writing: Promise<unknown>
+}
+
 /**
  * Writes attempts and their requests in batches, up to ten times a second, or sooner when a request has ended. A first
  * attempt that ends before its batch is not written, because the projection of the history will show it soon. A lost
  * batch only delays what users see, or loses what was sent, so errors are logged and otherwise ignored.
  */
 export function createAttemptLog(store: Store, log: Logger): AttemptLog {
-  let waiting = new Set<StartedAttempt>()
-  let notes: AttemptNote[] = []
-  let exchanges = new Map<string, Exchange>()
-  let chars = 0
-  const batches = new WeakMap<StartedAttempt, Promise<boolean>>()
-  let timer: NodeJS.Timeout | undefined
-  let dueAt = Number.POSITIVE_INFINITY
-  let writing: Promise<unknown> = Promise.resolve()
-
-  function flushWithin(ms: number): void {
-    const at = performance.now() + ms
-    if (at >= dueAt) return
-    clearTimeout(timer)
-    dueAt = at
-    timer = setTimeout(flush, ms).unref()
+  const state: State = {
+    store,
+    log,
+    attempts: new Set(),
+    notes: [],
+    exchanges: new Map(),
+    chars: 0,
+    batches: new WeakMap(),
+    timer: undefined,
+    dueAt: Number.POSITIVE_INFINITY,
+    writing: Promise.resolve(),
   }
-
-  async function flush(): Promise<void> {
-    clearTimeout(timer)
-    dueAt = Number.POSITIVE_INFINITY
-    const batch = [...waiting]
-    const made = [...exchanges.values()]
-    const noted = notes
-    waiting = new Set()
-    exchanges = new Map()
-    notes = []
-    chars = 0
-    // One after the other: the beginning of a request must not be written after its end. Whoever reads in a record that
-    // an attempt has failed finds it in the list.
-    const saved = writing.then(() => saveNotes(noted)).then(() => save(batch, made))
-    for (const attempt of batch) batches.set(attempt, saved)
-    writing = saved
-    await saved
-  }
-
-  /** Whether the attempts were written. If their requests are what hinders that, they are left out. */
-  async function save(batch: StartedAttempt[], made: Exchange[]): Promise<boolean> {
-    if (batch.length === 0 && made.length === 0) return true
-    try {
-      await saveAttempts(store, batch, await sealAll(made))
-      return true
-    } catch (error) {
-      const about = { err: error, attempts: batch.length, requests: made.length }
-      log.warn(about, 'attempts in progress could not be written')
-    }
-    return made.length > 0 && batch.length > 0 ? save(batch, []) : false
-  }
-
-  async function saveNotes(noted: AttemptNote[]): Promise<void> {
-    try {
-      await saveAttemptNotes(store, noted)
-    } catch (error) {
-      const keeps = judgeError(error) === 'away' && notes.length + noted.length <= MAX_OWED
-      if (keeps) {
-        notes = [...noted, ...notes]
-        flushWithin(FAILURE_MS)
-      }
-      log.warn({ err: error, attempts: noted.length, keeps }, 'attempts could not be noted')
-    }
-  }
-
-  async function sealAll(made: Exchange[]): Promise<RequestRow[]> {
-    const rows: RequestRow[] = []
-    let began = performance.now()
-    for (const exchange of made) {
-      rows.push(sealExchange(store.keys, exchange))
-      if (performance.now() - began < TURN_MS) continue
-      await takeTurn()
-      began = performance.now()
-    }
-    return rows
-  }
-
-  function add(attempt: StartedAttempt): void {
-    waiting.add(attempt)
-    flushWithin(FLUSH_MS)
-  }
-
   return {
-    flush,
-    begin(attempt) {
-      const startedAt = new Date()
-      const begun = { ...placeOf(attempt), startedAt }
-      if (attempt.attempt > 1) notes.push(...listBefore(begun), begun)
-      add(attempt)
-      return {
-        async fail({ nextAt, ...failure }) {
-          notes.push({ ...begun, failure: { at: new Date(), ...failure } })
-          if (!nextAt) return flushWithin(ENDED_MS)
-          waiting.delete(attempt)
-          waiting.add({ ...attempt, failure: { message: failure.message, nextAt } })
-          await Promise.race([flush(), new Promise((resolve) => setTimeout(resolve, FAILURE_MS).unref())])
-        },
-        end() {
-          if (attempt.attempt === 1) waiting.delete(attempt)
-        },
-      }
-    },
+    flush: () => flush(state),
+    begin: (attempt) => beginAttempt(state, attempt),
     noteRequest(attempt) {
-      add(attempt)
+      addAttempt(state, attempt)
       return {
         async withdraw() {
-          if (waiting.delete(attempt)) return 'never'
-          return (await batches.get(attempt)) ? 'written' : 'unknown'
+          if (state.attempts.delete(attempt)) return 'never'
+          return (await state.batches.get(attempt)) ? 'written' : 'unknown'
         },
       }
     },
     saveRequest: (attempt) => saveAttempts(store, [attempt]),
-    noteExchange(exchange) {
-      const { executionId, nodeId, iteration, attempt, number, endedAt } = exchange
-      const key = `${executionId} ${nodeId}#${iteration} ${attempt}.${number}`
-      const known = exchanges.get(key)
-      const more = weigh(exchange) - (known ? weigh(known) : 0)
-      if (chars + more > MAX_WAITING) return
-      chars += more
-      exchanges.set(key, exchange)
-      flushWithin(endedAt === null ? FLUSH_MS : ENDED_MS)
+    noteExchange: (exchange) => addExchange(state, exchange),
+  }
+}
+
+function beginAttempt(state: State, attempt: StartedAttempt): ReturnType<AttemptLog['begin']> {
+  const begun = { ...placeOf(attempt), startedAt: new Date() }
+  if (attempt.attempt > 1) state.notes.push(...listBefore(begun), begun)
+  addAttempt(state, attempt)
+  return {
+    async fail({ nextAt, ...failure }) {
+      state.notes.push({ ...begun, failure: { at: new Date(), ...failure } })
+      if (!nextAt) return flushWithin(state, ENDED_MS)
+      state.attempts.delete(attempt)
+      state.attempts.add({ ...attempt, failure: { message: failure.message, nextAt } })
+      const late = new Promise((resolve) => setTimeout(resolve, FAILURE_MS).unref())
+      await Promise.race([flush(state), late])
+    },
+    end() {
+      if (attempt.attempt === 1) state.attempts.delete(attempt)
     },
   }
+}
+
+function addAttempt(state: State, attempt: StartedAttempt): void {
+  state.attempts.add(attempt)
+  flushWithin(state, FLUSH_MS)
+}
+
+function addExchange(state: State, exchange: Exchange): void {
+  const { executionId, nodeId, iteration, attempt, number, endedAt } = exchange
+  const key = `${executionId} ${nodeId}#${iteration} ${attempt}.${number}`
+  const known = state.exchanges.get(key)
+  const more = weigh(exchange) - (known ? weigh(known) : 0)
+  if (state.chars + more > MAX_WAITING) return
+  state.chars += more
+  state.exchanges.set(key, exchange)
+  flushWithin(state, endedAt === null ? FLUSH_MS : ENDED_MS)
+}
+
+function flushWithin(state: State, ms: number): void {
+  const at = performance.now() + ms
+  if (at >= state.dueAt) return
+  clearTimeout(state.timer)
+  state.dueAt = at
+  state.timer = setTimeout(() => flush(state), ms).unref()
+}
+
+async function flush(state: State): Promise<void> {
+  clearTimeout(state.timer)
+  state.dueAt = Number.POSITIVE_INFINITY
+  const { notes } = state
+  const attempts = [...state.attempts]
+  const exchanges = [...state.exchanges.values()]
+  state.attempts = new Set()
+  state.exchanges = new Map()
+  state.notes = []
+  state.chars = 0
+  // One after the other: the beginning of a request must not be written after its end. An attempt whose failure a
+  // record shows must be in the list.
+  const saved = state.writing
+    .then(() => saveNotes(state, notes))
+    .then(() => saveBatch(state, attempts, exchanges))
+  for (const attempt of attempts) state.batches.set(attempt, saved)
+  state.writing = saved
+  await saved
+}
+
+/** Whether the attempts were written. If their requests are what hinders that, they are left out. */
+async function saveBatch(state: State, attempts: StartedAttempt[], exchanges: Exchange[]): Promise<boolean> {
+  if (attempts.length === 0 && exchanges.length === 0) return true
+  const { store, log } = state
+  try {
+    await saveAttempts(store, attempts, await sealAll(store, exchanges))
+    return true
+  } catch (error) {
+    const about = { err: error, attempts: attempts.length, requests: exchanges.length }
+    log.warn(about, 'attempts in progress could not be written')
+  }
+  return exchanges.length > 0 && attempts.length > 0 ? saveBatch(state, attempts, []) : false
+}
+
+async function saveNotes(state: State, noted: AttemptNote[]): Promise<void> {
+  try {
+    await saveAttemptNotes(state.store, noted)
+  } catch (error) {
+    const keeps = judgeError(error) === 'away' && state.notes.length + noted.length <= MAX_OWED
+    if (keeps) {
+      state.notes = [...noted, ...state.notes]
+      flushWithin(state, FAILURE_MS)
+    }
+    state.log.warn({ err: error, attempts: noted.length, keeps }, 'attempts could not be noted')
+  }
+}
+
+async function sealAll({ keys }: Store, exchanges: Exchange[]): Promise<RequestRow[]> {
+  const rows: RequestRow[] = []
+  let began = performance.now()
+  for (const exchange of exchanges) {
+    rows.push(sealExchange(keys, exchange))
+    if (performance.now() - began < TURN_MS) continue
+    await takeTurn()
+    began = performance.now()
+  }
+  return rows
 }
 
 function placeOf({ executionId, nodeId, iteration, attempt }: StartedAttempt): AttemptNote {

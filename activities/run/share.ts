@@ -13,7 +13,7 @@ import { createReturns } from '../fairness/returns.ts'
 import { HELD_FOR_MODEL } from '../models/answer.ts'
 import { HELD_FOR_CHAT } from '../nodes/chat.ts'
 import { MAX_EXTRACTED_BYTES } from '../nodes/extract.ts'
-import { readHeldBytes } from '../nodes/http.ts'
+import { readHeldBytes } from '../nodes/kit/request.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
 const PATIENCE_MS = 20_000

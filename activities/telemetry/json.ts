@@ -1,6 +1,6 @@
 import type { Work } from '../../workflows/turns.ts'
 import { KEPT_ATTRIBUTES } from './attributes.ts'
-import { createJsonReader, type JsonScalar } from './jsontext.ts'
+import { createJsonReader, type JsonReader, type JsonScalar } from './jsontext.ts'
 import {
   type AttributeValue,
   createRawSpan,
@@ -8,8 +8,6 @@ import {
   readServiceName,
   type SpanTaker,
 } from './rawspan.ts'
-
-type Json = ReturnType<typeof createJsonReader>
 
 /**
  * Reads an ExportTraceServiceRequest in OTLP's JSON: ids are hex, 64-bit integers texts or numbers, enums numbers or
@@ -26,7 +24,7 @@ export function* readJsonSpans(text: string, taker: SpanTaker): Work<void> {
   json.end()
 }
 
-function* readResourceSpans(json: Json, taker: SpanTaker): Work<void> {
+function* readResourceSpans(json: JsonReader, taker: SpanTaker): Work<void> {
   const resource = new Map<string, AttributeValue>()
   yield* json.object('resourceSpans[]', function* (key) {
     if (key === 'resource') {
@@ -44,7 +42,7 @@ function* readResourceSpans(json: Json, taker: SpanTaker): Work<void> {
   taker.name(readServiceName(resource))
 }
 
-function* readSpan(json: Json, taker: SpanTaker): Work<void> {
+function* readSpan(json: JsonReader, taker: SpanTaker): Work<void> {
   const span = createRawSpan()
   yield* json.object('spans[]', function* (key) {
     if (key === 'traceId' || key === 'spanId') span[key] = ((yield* json.scalar())?.text ?? '').toLowerCase()
@@ -61,7 +59,7 @@ function* readSpan(json: Json, taker: SpanTaker): Work<void> {
   taker.take(span)
 }
 
-function* readAttributes(json: Json, attributes: Map<string, AttributeValue>): Work<void> {
+function* readAttributes(json: JsonReader, attributes: Map<string, AttributeValue>): Work<void> {
   yield* json.array('attributes', function* () {
     let name = ''
     let value: AttributeValue | undefined

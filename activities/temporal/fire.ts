@@ -7,7 +7,8 @@ import type { FireActivities, Fired } from '../../workflows/run/fire.ts'
 import { RUN_REFUSED } from '../../workflows/run/records.ts'
 import { finalFailure } from '../run/failures.ts'
 import { nameSchedule, readScheduleName } from '../schedules/schedules.ts'
-import { carryOutErrand, type ErrandCarrier, noteStarted, prepareRun, refuseRun } from './outbox.ts'
+import type { ErrandCarrier } from './carrier.ts'
+import { carryOutErrand, noteStarted, prepareRun, refuseRun } from './outbox.ts'
 import { nameSealed } from './sealer.ts'
 
 /** The activities of the Temporal workflow that schedules start. They are retried during outages. */

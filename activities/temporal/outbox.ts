@@ -1,8 +1,6 @@
-import { type Client, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client'
-import type { Logger } from 'pino'
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
 import { type Errand, markStarted, postponeErrand, settleErrand } from '../../db/outbox.ts'
 import { failUnstartable } from '../../db/records/lost.ts'
-import type { Store } from '../../db/scope.ts'
 import { startErrorWorkflow } from '../../db/starts/errorworkflow.ts'
 import { readRunStart } from '../../db/starts/runstart.ts'
 import { requeueSchedules } from '../../db/starts/schedules.ts'
@@ -10,42 +8,19 @@ import { readCompiledPlan } from '../../db/workflows/compiled.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
 import type { RunInput } from '../../workflows/run/messages.ts'
 import { NUDGE } from '../../workflows/run/walk.ts'
-import type { FirstTasks } from '../fairness/firsttasks.ts'
-import type { Metrics } from '../metrics.ts'
 import { applyPresets } from '../run/presets.ts'
 import { syncSchedules } from '../schedules/schedules.ts'
-import { runTraceparent, type Tracing } from '../tracing.ts'
+import { runTraceparent } from '../tracing.ts'
+import type { ErrandCarrier } from './carrier.ts'
+import { cancelRun, deleteRun, ignoreMissing } from './endrun.ts'
 import { noteIdentity } from './identity.ts'
-import type { Sealer } from './sealer.ts'
-import { endIfStuck, findPendingTask, STUCK_AFTER_MS } from './stuck.ts'
-
-/**
- * What carrying out errands needs. `eager` says whether to ask for an eager start now: then the worker in this
- * process gets the run's first task with the response, past Temporal's queue and what routes it, and is told of it
- * (`firstTasks`).
- */
-export type ErrandCarrier = {
-  store: Store
-  client: Client
-  sealer: Sealer
-  taskQueue: string
-  eager: () => boolean
-  firstTasks?: FirstTasks | undefined
-  log: Logger
-  metrics?: Metrics | undefined
-  tracing?: Tracing | undefined
-  /** After how long a cancelled execution whose workflow code does not answer is ended; tests set a shorter time. */
-  stuckAfterMs?: number | undefined
-  /** Makes runs continue as new after this many events; for tests. */
-  continueAfterEvents?: number | undefined
-}
+import { STUCK_AFTER_MS } from './stuck.ts'
 
 /**
  * A delete is repeated after this time: a start that was under way may have arrived after it, and a delete is
  * complete only when Temporal no longer knows the execution. A cancel is repeated in steps of STUCK_AFTER_MS.
  */
 const SECOND_PASS_MS = 60_000
-const MAX_CHAIN = 10_000
 const RETRY_MS = 2_000
 const MAX_RETRY_MS = 10_000
 
@@ -238,72 +213,4 @@ async function signalRun({ store, client }: ErrandCarrier, errand: Errand): Prom
   await settleErrand(store, errand)
 }
 
-/**
- * Asks the run to end. If it is asked again (`attempts` > 1) and no worker can carry it on, terminates it. Returns
- * what it found of the run, `open` at the first time.
- */
-async function cancelRun(
-  carrier: ErrandCarrier,
-  executionId: string,
-  attempts = 1,
-): Promise<'open' | 'closed' | 'unknown'> {
-  const handle = carrier.client.workflow.getHandle(executionId)
-  if (attempts > 1) {
-    const run = await ignoreMissing(() => handle.describe())
-    if (!run) return 'unknown'
-    if (run.status.name !== 'RUNNING') return 'closed'
-    const ended = await endIfStuck(
-      carrier,
-      handle,
-      findPendingTask(run),
-      'was cancelled',
-      carrier.stuckAfterMs,
-    )
-    if (ended) return 'closed'
-  }
-  await ignoreMissing(() => handle.cancel())
-  return 'open'
-}
-
-/**
- * Terminates the run, then deletes every run of the execution's chain from Temporal, which takes half a
- * minute or more. True if Temporal still knew one of them, so that this must be repeated.
- */
-async function deleteRun({ client }: ErrandCarrier, executionId: string): Promise<boolean> {
-  const { namespace } = client.options
-  await ignoreMissing(() => client.workflow.getHandle(executionId).terminate('The execution was deleted'))
-  let runId = ''
-  for (let run = 0; run < MAX_CHAIN; run++) {
-    const before = await ignoreMissing(async () => {
-      const execution = { workflowId: executionId, runId }
-      const request = { namespace, execution, maximumPageSize: 1 }
-      const page = await client.workflowService.getWorkflowExecutionHistory(request)
-      const start = page.history?.events?.[0]?.workflowExecutionStartedEventAttributes
-      const workflowExecution = { ...execution, runId: start?.originalExecutionRunId ?? runId }
-      const parent = start?.parentWorkflowExecution
-      // A scheduled run is the child of its firing.
-      if (parent?.workflowId) {
-        const firing = { namespace, workflowExecution: parent }
-        await ignoreMissing(() => client.workflowService.deleteWorkflowExecution(firing))
-      }
-      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution })
-      return start?.continuedExecutionRunId ?? ''
-    })
-    if (!before) return run > 0 || before === ''
-    runId = before
-  }
-  return true
-}
-
 const GRPC_INVALID_ARGUMENT = 3
-const GRPC_NOT_FOUND = 5
-
-async function ignoreMissing<T>(call: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await call()
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError || (error as { code?: number }).code === GRPC_NOT_FOUND)
-      return undefined
-    throw error
-  }
-}

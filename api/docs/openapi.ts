@@ -3,6 +3,7 @@ import { findRule, type Rule } from '../http/accept.ts'
 import { ErrorSchema, InputErrorSchema, type ResponseSpec, UnavailableSchema } from '../http/responses.ts'
 import { HOST_COOKIE, SESSION_COOKIE } from '../people/session.ts'
 import { FAULTS, findFaultStatuses } from './faults.ts'
+import { INTRODUCTION, OPERATION, TAGS } from './introduction.ts'
 import {
   createSchemaConverter,
   type JsonSchema,
@@ -50,46 +51,7 @@ export type ApiDocument = {
   }
 }
 
-const OPERATION = 'Operation'
 const DOCUMENTED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-
-/** What the operations under each tag are about. */
-const TAGS: Record<string, string> = {
-  Authentication: 'Accounts, and the sessions of the people who have them',
-  Teams: 'Teams and their members',
-  'SDK tokens': 'The credentials of programs',
-  Workflows: 'Graphs of nodes, their versions, schedules and settings, and how to execute them',
-  Executions: 'What has been executed: to read, follow, cancel and repeat',
-  Webhooks: 'Addresses that start or resume executions without credentials of this service',
-  'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
-  Widgets: "Chats on other people's pages",
-  Approvals: 'What people are asked to decide',
-  Expressions: 'Trying expressions out',
-  Guardrails: 'Checking texts for what should not be in them',
-  Variables: "A team's values for expressions",
-  Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
-  Monitoring: 'What calls to models take and cost',
-  Evaluation: 'How good the outputs of workflows are, as a model judges them',
-  Audit: 'What was done, by whom and from where, and the proof that nobody has altered it',
-  [OPERATION]: 'Health, metrics and documentation of the service, and what its operator decides',
-}
-
-const INTRODUCTION = `Durable workflow automation: create workflows, which are graphs of nodes, and execute them
-over HTTP. Temporal carries each execution.
-
-**Signing in**: send the session cookie that \`POST /api/auth/login\` sets, or an SDK token of a team as
-\`Authorization: Bearer sdk_...\`.
-
-**Roles** in a team, each including the rights of those before it: VIEWER (SDK tokens only), OPERATOR,
-BUILDER, ADMIN.
-
-**Errors** all have the body \`{status, error, message, timestamp, path}\`. A 400 adds \`errors\`,
-with one entry for each invalid field. A request about a team that the caller is not a member of is 403.
-
-**Ids** are UUIDs, and **times** are ISO 8601 in UTC.
-
-**Rate limits** count the requests of each clock minute. The headers of every response show the
-limit and what is left.`
 
 /** The OpenAPI document of all routes with a rule, made from the same schemas that check their requests. */
 export function describeApi(routes: RouterRoute[], version: string): ApiDocument {

@@ -2,16 +2,15 @@ import { Hono } from 'hono'
 import * as v from 'valibot'
 import { BUILT_IN_RUBRICS } from '../../activities/evaluation/rubrics.ts'
 import { compareBatches, summarizeBatch } from '../../activities/evaluation/summarize.ts'
+import { createBatchRun, MOST_OPEN_BATCHES } from '../../db/evaluation/batches/create.ts'
 import { chooseJudge } from '../../db/evaluation/batches/judging.ts'
 import { BATCH_DAYS, MOST_KEPT_BATCHES } from '../../db/evaluation/batches/purge.ts'
 import { countCases, pairCases, readCases } from '../../db/evaluation/batches/results.ts'
 import {
   cancelBatch,
-  createBatchRun,
   deleteBatch,
   exportBatch,
   listBatches,
-  MOST_OPEN_BATCHES,
   readBatchRun,
 } from '../../db/evaluation/batches/runs.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { MovedSecret } from '../../db/secrets/moves.ts'
+import type { MovedSecret } from '../../db/secrets/keeping.ts'
 import { tagWorkflow, type WorkflowDetail } from '../../db/workflows/workflows.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'

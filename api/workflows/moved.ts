@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { CREDENTIAL_TYPE_NAMES } from '../../db/credentials/types.ts'
-import type { MovedSecret } from '../../db/secrets/moves.ts'
+import type { MovedSecret } from '../../db/secrets/keeping.ts'
 import { idSchema } from '../http/responses.ts'
 
 const moved = v.object({

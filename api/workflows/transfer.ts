@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import {
-  EXPORT_FORMAT,
-  exportWorkflow,
-  importWorkflow,
-  planImport,
-  readImportReport,
-} from '../../db/workflows/transfer.ts'
+import { EXPORT_FORMAT } from '../../db/workflows/documents.ts'
+import { exportWorkflow, importWorkflow, planImport, readImportReport } from '../../db/workflows/transfer.ts'
 import { isRules, type Rules } from '../../workflows/expressions/rules.ts'
 import { fillSecrets } from '../../workflows/graph/secrets.ts'
 import { NODE_STATES, PROBLEM_KINDS } from '../../workflows/n8n/report.ts'

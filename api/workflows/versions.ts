@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { updateWorkflow } from '../../db/workflows/update.ts'
 import {
   compareVersions,
   deleteVersion,
   listVersions,
   readVersionDetail,
 } from '../../db/workflows/versions.ts'
-import { updateWorkflow } from '../../db/workflows/workflows.ts'
 import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'

@@ -2,13 +2,8 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { readDrawn } from '../../db/workflows/drawing.ts'
-import {
-  createWorkflow,
-  deleteWorkflow,
-  listWorkflows,
-  readWorkflow,
-  updateWorkflow,
-} from '../../db/workflows/workflows.ts'
+import { updateWorkflow } from '../../db/workflows/update.ts'
+import { createWorkflow, deleteWorkflow, listWorkflows, readWorkflow } from '../../db/workflows/workflows.ts'
 import { isRules, NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'

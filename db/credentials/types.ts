@@ -1,5 +1,18 @@
 import * as v from 'valibot'
 import type { CredentialUse } from '../../workflows/secrets/uses.ts'
+import {
+  ANYWHERE,
+  anywhere,
+  authentication,
+  flag,
+  lines,
+  login,
+  port,
+  secret,
+  text,
+  url,
+  vendor,
+} from './fields.ts'
 
 export type CredentialKind = {
   summary: string
@@ -18,73 +31,7 @@ export type CredentialKind = {
   hosts?: readonly string[]
 }
 
-const MAX_SECRET = 16_384
-
-/** A text that is there and says something. */
-const text = v.pipe(
-  v.string('must be a string'),
-  v.check((value) => value.isWellFormed() && !value.includes('\0'), 'must not contain NUL or broken Unicode'),
-  v.check((value) => value.trim() !== '', 'must not be empty'),
-  v.maxLength(MAX_SECRET, `must have at most ${MAX_SECRET} characters`),
-)
-/** A text that may be empty, as some passwords are. */
-const secret = v.pipe(
-  v.string('must be a string'),
-  v.check((value) => value.isWellFormed() && !value.includes('\0'), 'must not contain NUL or broken Unicode'),
-  v.maxLength(MAX_SECRET, `must have at most ${MAX_SECRET} characters`),
-)
-/** A text of several lines, such as a key in PEM. */
-const lines = v.pipe(text, v.metadata({ kind: 'lines' }))
-const port = v.pipe(
-  v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,5}$/), v.transform(Number))], 'must be a port'),
-  v.integer('must be a port'),
-  v.minValue(1, 'must be a port'),
-  v.maxValue(65_535, 'must be a port'),
-  v.metadata({ kind: 'number' }),
-)
-const url = v.pipe(
-  text,
-  v.check((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'must be a URL with http or https'),
-  v.check((value) => {
-    const { username = '', password = '' } = URL.parse(value) ?? {}
-    return username === '' && password === ''
-  }, 'must not have a user name or password in it, which would not be kept secret'),
-  v.metadata({ kind: 'url' }),
-)
-const flag = v.boolean('must be true or false')
-const tls = v.picklist(
-  ['auto', 'always', 'required', 'never'],
-  'must be auto, always, required (STARTTLS) or never',
-)
-
-/** A host such as `api.example.com`, or all hosts below one: `*.example.com`. A port may follow. */
-const host = v.pipe(
-  v.string('must be a string'),
-  v.trim(),
-  v.toLowerCase(),
-  v.regex(
-    /^(\*\.)?([\p{L}\p{N}_-]+(\.[\p{L}\p{N}_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/u,
-    'must be a host such as api.example.com or *.example.com',
-  ),
-)
-const anywhere = {
-  allowedHosts: v.optional(
-    v.pipe(
-      v.array(host, 'must be a list of hosts'),
-      v.minLength(1, 'must name a host'),
-      v.maxLength(50, 'must have at most 50 hosts'),
-    ),
-  ),
-  testUrl: v.optional(url),
-}
-const ANYWHERE = ['allowedHosts', 'testUrl'] as const
-const vendor = { baseUrl: v.optional(url) }
-
-/** How a mail server learns who sends. `none`: not at all, as where it takes mail of a network. */
-const authentication = v.picklist(['password', 'none'], 'must be password or none')
-const login = { host: text, port, username: text, password: secret, tls: v.optional(tls, 'auto') }
-
-/** Every type of credential: what its data must have, what of it is secret, and what it is good for. */
+/** Every type of credential: the keys of its data, the secret ones among them, and its uses. */
 export const CREDENTIAL_TYPES = {
   OPENAI: {
     summary: 'OpenAI',

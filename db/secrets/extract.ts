@@ -6,7 +6,8 @@ import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
 import { addVersion, readStoredVersion } from '../workflows/versions.ts'
-import { auditMoved, type MovedSecret, moveSecrets } from './moves.ts'
+import { auditMoved, type MovedSecret } from './keeping.ts'
+import { moveSecrets } from './moves.ts'
 
 /** What became of the secrets of a workflow's graph: `version` is the new one, or the one that has none to move. */
 export type Extraction = {

@@ -4,14 +4,15 @@ import { change, write } from '../change.ts'
 import { json } from '../connection.ts'
 import { noteCredentials } from '../credentials/references.ts'
 import { type Store, serviceScope } from '../scope.ts'
-import { auditMoved, type MovedSecret, moveSecrets } from './moves.ts'
+import { auditMoved, type MovedSecret } from './keeping.ts'
+import { moveSecrets } from './moves.ts'
 
 /** How many versions of a workflow are read and written in one transaction. A graph has at most 1 MB. */
 const BATCH = 20
 
 const ACTOR = { kind: 'SYSTEM', id: null, name: 'upgrade' } as const
 
-/** What was done, and the workflows in which it failed. */
+/** The numbers of moved secrets, and the workflows in which the move failed. */
 export type MovedVersions = {
   versions: number
   credentials: number
@@ -66,7 +67,7 @@ async function moveBatch(
   const scope = serviceScope(store, ACTOR, [[teamId, 'BUILDER']])
   return change(scope, 'CREDENTIALS_EXTRACTED', teamId, async (tx) => {
     const own = { ...store, db: tx }
-    // Whoever saves a version waits, and so does another process that does the same.
+    // A transaction that saves a version waits, and so does another process that does the same.
     await tx.selectFrom('workflows').select('id').where('id', '=', id).forUpdate().execute()
     const rows = await tx
       .selectFrom('workflowVersions')

@@ -1,5 +1,3 @@
-import { locate } from '../expressions/place.ts'
-import { findReferences } from '../expressions/references.ts'
 import type { Rules } from '../expressions/rules.ts'
 import { nodeType } from '../nodes/nodes.ts'
 import type { Problem } from '../problem.ts'
@@ -9,37 +7,26 @@ import type { Work } from '../turns.ts'
 import type { PlacedElement } from './elements.ts'
 import {
   callsPerItem,
-  findNodeNames,
   type Graph,
   type GraphEdge,
   type GraphNode,
   isOnItems,
   MAX_LOOP_DEPTH,
 } from './graph.ts'
+import { findCycles, findUpstream } from './order.ts'
+import { checkExpressions, type Findings, suggestNode } from './references.ts'
 import { checkChat } from './triggers/chat.ts'
 import { checkWebhooks } from './triggers/webhooks.ts'
 
-/** Every expression is parsed when the graph is saved, which takes about 40 us each. */
-const MAX_EXPRESSIONS = 10_000
-
-/** The most units of work for all expressions: more than a graph without `??` and `?:` can have. */
-const MAX_PARSING = 1_500_000
-
-/** What checking how the elements fit together takes for each of them, in units of work. */
+/** The units of work that it takes for each element to check how they fit together. */
 const ELEMENT_WORK = 7
-
-/** The most nodes of a cycle that a message names. */
-const MAX_NAMED = 20
 
 type Nodes = PlacedElement<GraphNode>[]
 type Edges = PlacedElement<GraphEdge>[]
 
-/** What is wrong with a graph, and what in it may be a mistake. */
-export type Findings = { problems: Problem[]; warnings: Problem[] }
-
 /**
- * Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. Texts are
- * read under `rules`. What is wrong with the texts of a node in `kept` is only a warning.
+ * Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. Texts are read
+ * under `rules`. A fault in the texts of a node in `kept` is only a warning.
  */
 export function* checkStructure(
   nodes: Nodes,
@@ -66,11 +53,11 @@ export function* checkStructure(
   ]
   yield units
   const upstream = cycles.length > 0 ? undefined : findUpstream(byId, sound)
-  const texts = yield* checkReferences(nodes, byId, upstream, { rules, kept })
+  const texts = yield* checkExpressions(nodes, byId, upstream, { rules, kept })
   return { problems: [...problems, ...texts.problems], warnings: texts.warnings }
 }
 
-/** What a valid graph still lacks before its workflow may be activated. */
+/** The problems of a valid graph that keep its workflow from being activated. */
 export function checkActivation(graph: Graph): Problem[] {
   const triggers = graph.nodes.filter((node) => !node.disabled && nodeType(node.type)?.kind === 'trigger')
   if (triggers.length === 0) {
@@ -217,14 +204,6 @@ function checkEdge({ value: edge, path }: PlacedElement<GraphEdge>, byId: Map<st
   return problems
 }
 
-/** The end of a message that asks which node was meant by an id that none has: it may be a name. */
-function suggestNode(given: string, byId: Map<string, GraphNode>): string {
-  for (const { id, name } of byId.values()) {
-    if (name === given) return `; the node "${name}" has the id "${id}"`
-  }
-  return askForSimilar(given, byId.keys())
-}
-
 /** What other tools call the main handle, and the way that IF_ELSE takes otherwise. */
 const HANDLE_WORDS: Record<string, (string | null)[]> = {
   main: [null],
@@ -260,135 +239,4 @@ function targetsOf(edges: GraphEdge[]): Map<string, string[]> {
   const targets = new Map<string, string[]>()
   for (const { source, target } of edges) targets.set(source, [...(targets.get(source) ?? []), target])
   return targets
-}
-
-/** One problem for each edge that closes a cycle in a depth-first walk, naming the nodes of the cycle. */
-function findCycles(byId: Map<string, GraphNode>, edges: Edges): Problem[] {
-  const outward = new Map<string, Edges>()
-  for (const edge of edges) {
-    const { source } = edge.value
-    const list = outward.get(source)
-    if (list) list.push(edge)
-    else outward.set(source, [edge])
-  }
-  const problems: Problem[] = []
-  const trail: string[] = []
-  const done = new Set<string>()
-  const visit = (id: string) => {
-    trail.push(id)
-    for (const { value, path } of outward.get(id) ?? []) {
-      const at = trail.indexOf(value.target)
-      if (at >= 0) {
-        const names = [...trail.slice(at), value.target]
-        if (names.length > MAX_NAMED) names.splice(MAX_NAMED - 1, names.length - MAX_NAMED, '...')
-        problems.push({ path, message: `closes a cycle: ${names.join(' -> ')}` })
-      } else if (!done.has(value.target)) visit(value.target)
-    }
-    trail.pop()
-    done.add(id)
-  }
-  for (const id of byId.keys()) if (!done.has(id)) visit(id)
-  return problems
-}
-
-/** Maps each node id to the ids of all nodes whose outputs it may read. The graph must have no cycles. */
-function findUpstream(byId: Map<string, GraphNode>, edges: Edges): Map<string, Set<string>> {
-  const sources = new Map<string, string[]>([...byId.keys()].map((id) => [id, []]))
-  for (const { value } of edges) sources.get(value.target)?.push(value.source)
-  const upstream = new Map<string, Set<string>>()
-  const collect = (id: string): Set<string> => {
-    const known = upstream.get(id)
-    if (known) return known
-    const all = new Set<string>()
-    for (const source of sources.get(id) ?? []) {
-      all.add(source)
-      for (const further of collect(source)) all.add(further)
-    }
-    upstream.set(id, all)
-    return all
-  }
-  for (const id of byId.keys()) collect(id)
-  // A node that comes before a loop also comes before the loop's children.
-  const inherit = (id: string, depth = 0): Set<string> => {
-    const parent = byId.get(id)?.parentId
-    const own = upstream.get(id)!
-    if (parent === undefined || !byId.has(parent) || depth > byId.size) return own
-    return new Set([...own, ...inherit(parent, depth + 1)])
-  }
-  const all = new Map([...byId.keys()].map((id) => [id, inherit(id)]))
-  // REPEAT's condition is tested after an iteration and may read the outputs of its children.
-  for (const node of byId.values()) {
-    const parent = node.parentId === undefined ? undefined : byId.get(node.parentId)
-    if (parent?.type === 'REPEAT') all.get(parent.id)!.add(node.id)
-  }
-  return all
-}
-
-function* checkReferences(
-  nodes: Nodes,
-  byId: Map<string, GraphNode>,
-  upstream: Map<string, Set<string>> | undefined,
-  { rules, kept }: { rules: Rules; kept: ReadonlySet<GraphNode> },
-): Work<Findings> {
-  const expressions = nodes.reduce(
-    (sum, { value }) => sum + JSON.stringify(value.config).split('{{').length - 1,
-    0,
-  )
-  if (expressions > MAX_EXPRESSIONS) {
-    const message = `must have at most ${MAX_EXPRESSIONS} expressions together, not ${expressions}`
-    return { problems: [{ path: 'nodes', message }], warnings: [] }
-  }
-  const problems: Problem[] = []
-  const warnings: Problem[] = []
-  const meter = { left: MAX_PARSING }
-  const all = [...byId.values()]
-  const names = findNodeNames({ nodes: all })
-  for (const { value: node, path, configPath = path } of nodes) {
-    const { conditions, texts, reads } = nodeType(node.type) ?? {}
-    const asked = conditions?.(node.config)
-    const found = yield* findReferences(
-      node.config,
-      configPath,
-      asked,
-      meter,
-      rules,
-      true,
-      texts?.(node.config),
-    )
-    for (const { path: key, id } of reads?.(node.config) ?? [])
-      found.nodes.push({ id, path: `${configPath}.${key}`, place: () => locate(id, 0, id.length) })
-    const own = kept.has(node) ? warnings : problems
-    own.push(...found.problems)
-    warnings.push(...found.warnings)
-    for (const { id: written, path, place, isName } of found.nodes) {
-      const id = isName && Object.hasOwn(names, written) ? names[written]! : written
-      const named = isName ? all.filter(({ name }) => name === written).map((other) => other.id) : []
-      if (named.length > 1 || (byId.has(id) && named.some((other) => other !== id))) {
-        const ids = [...new Set([...(byId.has(id) ? [id] : []), ...named])].join('", "')
-        const message = `names "${written}", which may be several nodes: "${ids}"; write the id of the one that is meant`
-        problems.push({ path, message, ...place() })
-      } else if (!byId.has(id)) {
-        const question = isName ? suggestName(written, all) : suggestReference(id, byId)
-        const message = `names the node "${id}", which is not in this graph${question}`
-        problems.push({ path, message, ...place() })
-      } else if (upstream && !upstream.get(node.id)?.has(id)) {
-        const message = `names the node "${id}", which does not come before "${node.id}"`
-        problems.push({ path, message, ...place() })
-      }
-    }
-    if (meter.left < 0) break
-  }
-  return { problems, warnings }
-}
-
-/** As suggestNode, where a node may be named by its name. */
-function suggestName(given: string, nodes: GraphNode[]): string {
-  return askForSimilar(given, new Set(nodes.flatMap(({ id, name }) => [name, id])))
-}
-
-/** As suggestNode; an id with a hyphen reads as a subtraction unless it is quoted. */
-function suggestReference(given: string, byId: Map<string, GraphNode>): string {
-  const whole = [...byId.keys()].filter((id) => id.startsWith(`${given}-`))
-  if (whole.length === 1) return `; quote an id that has a hyphen: $nodes.\`${whole[0]}\``
-  return suggestNode(given, byId)
 }

@@ -6,9 +6,10 @@ import { findInertKeys } from './advice/inert.ts'
 import { createKeeper } from './advice/kept.ts'
 import { nameUnnamed } from './advice/names.ts'
 import { findForbiddenKeys } from './advice/unknown.ts'
-import { checkStructure, type Findings } from './check.ts'
+import { checkStructure } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
+import type { Findings } from './references.ts'
 
 /** What checking a node or edge takes, and each character of its config, in units of work. */
 const NODE_WORK = 50

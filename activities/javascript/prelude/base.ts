@@ -1,7 +1,15 @@
-import type { Kit } from '../kit.ts'
+import type { Kit, PreludeFunction } from '../kit.ts'
 
 /** What every script sees: the bindings of expressions, the console, timers, and `require` for what is there. */
-export function defineBase(kit: Kit): void {
+export const BASE: PreludeFunction[] = [
+  defineBindings,
+  defineConsole,
+  defineTimers,
+  defineClone,
+  defineRequire,
+]
+
+function defineBindings(kit: Kit): void {
   for (const name of ['input', 'nodes', 'trigger', 'vars', 'execution']) {
     kit.read(`$${name}`, () => kit.roots[name])
   }
@@ -11,7 +19,9 @@ export function defineBase(kit: Kit): void {
     if (kit.roots.args === undefined) throw new ReferenceError("'$args' is not defined")
     return kit.roots.args
   })
+}
 
+function defineConsole(kit: Kit): void {
   const show = (value: unknown): string => {
     if (typeof value === 'string') return value
     try {
@@ -30,7 +40,9 @@ export function defineBase(kit: Kit): void {
   const levels = ['debug', 'error', 'info', 'log', 'trace', 'warn']
   const entries = levels.map((level) => [level, (...values: unknown[]) => log(level, values)])
   kit.define('console', Object.fromEntries(entries))
+}
 
+function defineTimers(kit: Kit): void {
   const begin = (call: unknown, ms: unknown, values: unknown[], again: boolean): number => {
     if (typeof call !== 'function') throw new TypeError('a timer needs a function to call')
     let id = 0
@@ -57,6 +69,9 @@ export function defineBase(kit: Kit): void {
   kit.define('clearTimeout', cancel)
   kit.define('clearInterval', cancel)
   kit.define('queueMicrotask', (call: () => void) => void Promise.resolve().then(call))
+}
+
+function defineClone(kit: Kit): void {
   kit.define('structuredClone', (value: unknown) => {
     const copies = new Map<unknown, unknown>()
     const copy = (from: unknown): unknown => {
@@ -101,7 +116,9 @@ export function defineBase(kit: Kit): void {
     }
     return copy(value)
   })
+}
 
+function defineRequire(kit: Kit): void {
   kit.define('require', (name: unknown) => {
     const known = globalThis as Record<string, unknown>
     const modules: Record<string, () => unknown> = {

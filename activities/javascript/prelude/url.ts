@@ -1,7 +1,7 @@
 import type { Kit } from '../kit.ts'
 
-/** URL and URLSearchParams, as browsers have them. The host reads and writes them. */
-export function defineUrl(kit: Kit): void {
+/** URLSearchParams, as browsers have it. The host reads and writes it. `changed` is for the URL that it belongs to. */
+export function defineSearchParams(kit: Kit): void {
   class URLSearchParams {
     #pairs: [string, string][]
     #changed: (text: string) => void
@@ -69,7 +69,14 @@ export function defineUrl(kit: Kit): void {
     }
   }
 
+  kit.define('URLSearchParams', URLSearchParams)
+}
+
+/** URL, as browsers have it: after URLSearchParams, which it needs. The host reads and writes it. */
+export function defineUrl(kit: Kit): void {
   type Parts = Record<string, string>
+  type Params = new (given: string | undefined, changed: (text: string) => void) => object
+  const { URLSearchParams } = globalThis as unknown as { URLSearchParams: Params }
   const read = (href: unknown, base?: unknown): Parts | null =>
     kit.host('url', {
       href: String(href),
@@ -78,7 +85,7 @@ export function defineUrl(kit: Kit): void {
 
   class URL {
     #parts: Parts
-    #query: URLSearchParams | undefined
+    #query: object | undefined
     constructor(href: unknown, base?: unknown) {
       const parts = read(href, base)
       if (parts === null) throw new TypeError(`"${String(href).slice(0, 200)}" is not a URL`)
@@ -90,7 +97,7 @@ export function defineUrl(kit: Kit): void {
     static parse(href: unknown, base?: unknown): URL | null {
       return URL.canParse(href, base) ? new URL(href, base) : null
     }
-    get searchParams(): URLSearchParams {
+    get searchParams(): object {
       this.#query ??= new URLSearchParams(this.#parts.search, (text) => this._set('search', text, true))
       return this.#query
     }
@@ -110,19 +117,8 @@ export function defineUrl(kit: Kit): void {
     }
   }
   const { _get, _set } = URL.prototype
-  for (const part of [
-    'href',
-    'origin',
-    'protocol',
-    'username',
-    'password',
-    'host',
-    'hostname',
-    'port',
-    'pathname',
-    'search',
-    'hash',
-  ]) {
+  const names = ['href', 'origin', 'protocol', 'username', 'password', 'host', 'hostname', 'port']
+  for (const part of [...names, 'pathname', 'search', 'hash']) {
     Object.defineProperty(URL.prototype, part, {
       get() {
         return _get.call(this, part)
@@ -135,6 +131,5 @@ export function defineUrl(kit: Kit): void {
       configurable: true,
     })
   }
-  kit.define('URLSearchParams', URLSearchParams)
   kit.define('URL', URL)
 }

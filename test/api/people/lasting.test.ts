@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { describeApi, type Operation } from '../../../api/docs/openapi.ts'
-import { createBatchRun } from '../../../db/evaluation/batches/runs.ts'
+import { createBatchRun } from '../../../db/evaluation/batches/create.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { serviceScope } from '../../../db/scope.ts'
 import { addApi, createChats } from '../../support/chats/replies.ts'
