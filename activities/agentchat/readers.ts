@@ -12,7 +12,7 @@ import type { Bus } from '../../db/bus.ts'
 import type { Store } from '../../db/scope.ts'
 import { createReplyText, type ReplyText } from './assembly.ts'
 
-/** What this process knows of a reply that somebody reads. It is shared by all who read it here. */
+/** The state of a reply in this process. All readers of the reply here share it. */
 export type ReplyFeed = {
   executionId: string
   text: ReplyText
@@ -42,7 +42,7 @@ const AWAY_MS = 1_000
 const LEAST_GAP_MS = 100
 const MAX_GAP_MS = 5_000
 
-/** How often all replies are looked at, whether somebody has told of them or not. */
+/** The interval at which all replies are read again, even without a notification. */
 const LOOK_MS = 10_000
 
 /**
@@ -162,7 +162,7 @@ export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
     async tellEnds(limitMs: number): Promise<void> {
       const giveUp = performance.now() + limitMs
       for (const feed of feeds.values()) look(feed)
-      // Whoever was told the end leaves.
+      // A reader that was told the end leaves.
       const isTold = () => !reading && dirty.size === 0 && [...feeds.values()].every((feed) => !feed.end)
       while (!isTold() && performance.now() < giveUp) await sleep(PAUSE_MS)
     },

@@ -10,7 +10,7 @@ import { createAnswerRoom, type KeptAnswer } from './answers.ts'
 /** How long a call whose run is open waits for a new attempt to take it over. */
 const WAIT_TO_BE_JOINED_MS = 60_000
 
-/** How often Temporal is asked about a call that nobody waits for. */
+/** The interval at which Temporal is asked about a call that no attempt waits for. */
 const ASK_EVERY_MS = 1_000
 
 /** For how long, how many, and of what size in all outcomes are kept, in case Temporal has not heard of them. */
@@ -22,8 +22,8 @@ const MOST_KEPT_BYTES = 16_000_000
 export type CallPlace = { workflowId: string; runId: string; activityId: string }
 
 /**
- * What a call gets: `signal` is aborted once nobody wants its result, `answered` is told what the node said, and
- * in which form an earlier attempt has kept that.
+ * The controls that a call gets: `signal` is aborted once its result is not wanted, `answered` is told the node's
+ * answer, and the form in which an earlier attempt has kept that answer.
  */
 export type CallControl = { signal: AbortSignal; answered: (result: NodeResult, kept?: KeptAnswer) => void }
 
@@ -35,7 +35,7 @@ type HeldCall = {
    * Only for a process that stops: the room is not given back.
    */
   keep(): KeptAnswer | undefined
-  /** Ends the call, because nobody wants its result. */
+  /** Ends the call, because its result is not wanted. */
   abort(): void
   /** The attempt is over for Temporal. The call goes on as long as its run may want it. */
   leave(): void
@@ -129,7 +129,7 @@ export function createCalls({ isWanted }: { isWanted: (place: CallPlace) => Prom
     return isKnown ? undefined : outcome
   }
 
-  /** Ends a call that nobody waits for, unless its run is open and somebody takes it over in time. */
+  /** Ends a call that no attempt waits for, unless its run is open and an attempt takes the call over in time. */
   async function watch(key: string, call: Call): Promise<void> {
     let openSince: number | undefined
     while (underWay.get(key) === call && !call.holder) {

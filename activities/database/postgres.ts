@@ -213,7 +213,7 @@ function carryOut(client: pg.Client, { sql, params, maxRows }: Statement): Promi
     const end = () => {
       if (fault) return reject(toSqlError(fault))
       if (command === '') return reject(new SqlError('lost', 'the server did not say what it has done'))
-      // Of rows that come in parts, the server counts those of the last part.
+      // If the rows come in parts, the server counts only those of the last part.
       const counted = columns.length > 0 ? rows.length : Number(/(\d+)$/.exec(command)?.[1] ?? 0)
       resolve({ rows, rowCount: counted, columns })
     }

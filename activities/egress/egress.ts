@@ -8,13 +8,13 @@ import { createOwnPlaces, type OwnPlace } from './ownplaces.ts'
 
 export type EgressOptions = {
   /**
-   * Allows loopback, as on a developer's machine. A function says why it is not allowed any more, in words that
-   * follow "since"; null as long as it is.
+   * Allows loopback, as on a developer's machine. A function returns the reason why it is no longer allowed, in words
+   * that follow "since"; null as long as it is allowed.
    */
   allowLoopback: boolean | (() => string | null)
-  /** What is allowed besides public addresses: addresses, ranges, hosts (`EgressRules`). */
+  /** The targets that are allowed besides public addresses: addresses, ranges, hosts (`EgressRules`). */
   allow: readonly string[]
-  /** What is refused, whatever else allows it: the same. */
+  /** The targets that are refused even if another rule allows them, in the same form. */
   deny?: readonly string[] | undefined
   /** Allows every address that is not denied (EGRESS=any). */
   any?: boolean
@@ -61,7 +61,7 @@ const IPV4_COMPATIBLE = ipaddr.parseCIDR('::/96')
  * The rules for every connection whose target a user can choose. Only public (unicast) addresses are allowed, plus
  * loopback and what `allow` names, without what `deny` names, and never the service's own places. ::ffff:a.b.c.d is
  * checked as the IPv4 address in it; the other ways to wrap an IPv4 address (NAT64, 6to4, Teredo) are not unicast
- * ranges and so refused. Throws an Error for an entry that is none.
+ * ranges and so refused. Throws an Error for an invalid entry.
  */
 export function createEgress(options: EgressOptions): Egress {
   const rules = readEgressRules({ allow: options.allow, deny: options.deny ?? [] })
@@ -210,7 +210,7 @@ function describePlace({ what, isApi }: OwnPlace): string {
   return isApi ? `${what}, of which workflows may call only /hooks and /resume` : what
 }
 
-// Does not tell the address behind a name, so that nobody can map the internal network by these messages.
+// Does not tell the address behind a name, so that these messages cannot be used to map the internal network.
 function refused(host: string, reason: string): RefusedAddress {
   const what =
     isIP(host) || reason === DENIED_HOST

@@ -33,7 +33,7 @@ const KEPT = { maxSize: 200_000, sizeCalculation: (_: unknown, text: string) => 
 const expressions = new LRUCache<string, jsonata.Expression>(KEPT)
 const patterns = new LRUCache<string, RE2JS>(KEPT)
 
-/** Of the expression that is being evaluated. */
+/** Measures the expression that is being evaluated. */
 let stopwatch = startStopwatch(timeoutMs)
 
 const OPTIONS = {
@@ -220,7 +220,7 @@ function createWatch(job: ExpressionJob) {
       at: number,
       { context, bindings }: { context: unknown; bindings: Record<string, unknown> },
     ): Promise<void> {
-      // Of a list, only if the first items all give nothing.
+      // For a list, only if the first items all give nothing.
       if (source.watch !== 'nothing' || ('items' in job && (someFound || again !== at || again >= MAX_AGAIN)))
         return
       again++

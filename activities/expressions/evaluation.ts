@@ -19,7 +19,7 @@ import { isTruthy } from './truth.ts'
 import { type PlacedExpression, traceHere, type Watch } from './watch/watch.ts'
 import { weighValue } from './weight.ts'
 
-/** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
+/** The pool as one team sees it: jobs only name the workflow that they are for. */
 type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
 
 /** `rules`: those of the graph's version, by which texts are read. */

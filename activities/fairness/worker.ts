@@ -2,9 +2,9 @@ import { createPlaces, type Places } from './places.ts'
 import { createReturns, type Returns } from './returns.ts'
 
 /**
- * What the teams share of a worker: its slots for attempts, for those in the queue of calls to models, and for segments,
- * and places for those of the segments that read large values. The processes are shared by the evaluator itself; `processes` only says when segments that got none
- * may come again.
+ * The parts of a worker that the teams share: its slots for attempts, for those in the queue of calls to models, and
+ * for segments, and places for those of the segments that read large values. The processes are shared by the
+ * evaluator itself; `processes` only says when segments that got none may come again.
  */
 export type WorkerPlaces = {
   attempts: Places

@@ -26,7 +26,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 /** An item of a node, and its number. */
 export type Row = { item: unknown; index: number }
 
-/** What is made of a value of the config: its expressions are filled in, or it is a condition, or one expression. */
+/** How a value of the config is evaluated: its expressions are filled in, or it is a condition, or one expression. */
 export type RowsHow = 'render' | 'test' | 'evaluate'
 
 /**

@@ -20,7 +20,7 @@ export type Inside = {
   /** Evaluates all sources. What it has done is known once the pending jobs are done. */
   start(maxChars: number): void
   isDone(): boolean
-  /** How long until the next timer, in milliseconds; -1 if there is none. */
+  /** The time until the next timer, in milliseconds; -1 without a timer. */
   nextTimer(): number
   runTimer(): void
   /** The index of the source that is being evaluated. */

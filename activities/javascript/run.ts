@@ -11,7 +11,7 @@ const JOBS_AT_ONCE = 1_000
 
 /**
  * Runs a script job in a sandbox of its own. `begun` is called when its own evaluation begins, from which on its
- * limit counts. Does not throw; whoever called must end this process if it never returns.
+ * limit counts. Does not throw; the caller must end this process if it never returns.
  */
 export async function runScript(
   { script }: ScriptJob,
@@ -142,7 +142,7 @@ function findPlace(stack: string, at: number, sources: ScriptSource[]): { line?:
   const line = Number(found[1])
   const column = Number(found[2] ?? 0) - (line === 1 ? HEADS[source.kind].length : 0)
   const last = source.text.split('\n').length
-  // What is missing at the end is found behind it.
+  // A fault at the end of the text is found behind it.
   if (line > last) return { line: last }
   return column > 0 ? { line, column } : { line }
 }

@@ -69,7 +69,7 @@ const { WebAssembly } = globalThis as unknown as {
 
 let compiled: Promise<object> | undefined
 
-/** Makes a sandbox with the part `base` in it. The memory of one that nobody holds any more is freed. */
+/** Makes a sandbox with the part `base` in it. The memory of a sandbox that is no longer referenced is freed. */
 export async function makeSandbox(): Promise<Sandbox> {
   compiled ??= WebAssembly.compile(
     readFileSync(fileURLToPath(import.meta.resolve('@jitl/quickjs-wasmfile-release-sync/wasm'))),

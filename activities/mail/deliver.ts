@@ -36,8 +36,9 @@ export async function deliverMail(carrier: MailCarrier, mail: DueMail, signal?: 
 }
 
 /**
- * The text of a mail, in lines that need no encoding, so that a link stays in one piece; undefined if it is not needed any more. Nothing in it is written by a user: whoever gives a
- * stranger's address must not be able to send them text of their own.
+ * The text of a mail, in lines that need no encoding, so that a link stays in one piece; undefined if the mail has
+ * become needless. Users write nothing in it: a person who enters a stranger's address must not be able to send them
+ * text of their own.
  */
 async function writeLetter(carrier: MailCarrier, mail: DueMail): Promise<Letter | undefined> {
   const { store, publicUrl } = carrier

@@ -22,7 +22,7 @@ export type MailAnswer = { accepted: string[]; rejected: string[]; response: str
 export type SmtpSession = {
   /** Whether the server wanted to know who we are. */
   signedIn: boolean
-  /** What somebody should know of the way that the mail takes; null if there is nothing. */
+  /** A warning about the way that the mail takes, for the user; null if there is no reason to warn. */
   warning: string | null
   /**
    * Sends one mail. It is handed over right before the last bytes, without which the server takes nothing: if that
@@ -157,7 +157,7 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
       warning: warnOfWay({ host, remoteAddress, authentication, isSecure: connection.secure }),
       send,
       close() {
-        // Nobody waits for the response to QUIT.
+        // The response to QUIT is not awaited.
         if (!isOver) connection.quit()
         signal.removeEventListener('abort', onAbort)
         connection.close()

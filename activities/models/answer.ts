@@ -16,7 +16,7 @@ import type { AnswerPart } from './prompt.ts'
 const MAX_CHARS = 8 * 1024 * 1024
 /** The most calls of tools of one answer; how many of them are carried out is the agent's rule. */
 const MAX_CALLS = 20_000
-/** So many pieces are read before it is looked whether others wait. */
+/** After this many pieces the reader gives others their turn. */
 const PARTS_AT_ONCE = 256
 const MAX_ARGUMENTS_CHARS = 1024 * 1024
 const MAX_DEPTH = 100
@@ -31,21 +31,22 @@ export type ModelAnswer = {
   finish: ModelReply['finish']
   reason?: string
   usage: ModelUsage | null
-  /** What is to be told of it besides. */
+  /** Warnings to be told with the answer. */
   warnings: string[]
   /** All that was said, in its order and as the vendor's library wants it back. */
   parts: AnswerPart[]
 }
 
 /**
- * The bytes that a call to a model holds, at two for each character. So much is more than models say, and few answers take
- * more; those get it piece by piece, because calls to models are many and long.
+ * The bytes that a call to a model holds, at two for each character. Models rarely answer with more; longer answers
+ * get more room piece by piece, because calls to models are many and long.
  */
 export const HELD_FOR_MODEL = 2 * 1024 * 1024
 
 /**
- * Reads the stream of an answer. `grow` takes more room for it, or says that there is none. `said` is told each piece of text as it comes, `began` of the first piece of anything.
- * Throws a NodeFailure for an answer that breaks off, is too long, or that the vendor ends with an error.
+ * Reads the stream of an answer. `grow` takes more room for it, or refuses it. `said` is told each piece of text as
+ * it comes, `began` the first piece of any kind. Throws a NodeFailure for an answer that breaks off, is too long, or
+ * that the vendor ends with an error.
  */
 export async function readAnswer(
   stream: AsyncIterable<LanguageModelV4StreamPart>,
@@ -98,8 +99,8 @@ export async function readAnswer(
   const pace = createPacer()
   let read = 0
   for await (const part of stream) {
-    // What a vendor sends at once is not read at once: others have their turn in between. A stream that comes word by
-    // word waits for nobody.
+    // A large part of an answer that is there at once is read in turns, so that others are not held up. A stream that
+    // comes word by word never has to wait for its turn.
     if (++read % PARTS_AT_ONCE === 0) await pace()
     switch (part.type) {
       case 'text-start':
@@ -241,7 +242,7 @@ function readFinish({ unified, raw }: LanguageModelV4FinishReason): ModelReply['
   return OWN_FINISHES.find(([name]) => name.test(said))?.[1] ?? 'other'
 }
 
-/** A call at which an answer was cut may have been about to get its arguments: it is none without arguments. */
+/** If an answer was cut off at a call, the arguments of that call may be missing: without arguments it is invalid. */
 function doubtLastCall({ toolCalls }: ModelAnswer): void {
   const last = toolCalls.at(-1)
   if (last && Object.keys(last.arguments).length === 0) last.invalid ??= ''

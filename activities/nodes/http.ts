@@ -38,7 +38,7 @@ const EXCERPT_BYTES = 16_384
 /** Larger bodies are read by another process: parsed, they may take many times their bytes. */
 const MAX_READ_HERE = 256 * 1024
 
-/** What of an answer that becomes a file is held in memory at once. */
+/** The bytes that are held in memory at once of an answer that becomes a file. */
 const HELD_BYTES = 2 * 1024 * 1024
 
 /** After how long a body is given to another process again, when none could be had. */
@@ -386,7 +386,7 @@ function isExpression(value: unknown): boolean {
 function excerptBody(text: string, request: HttpRequest, opened: string[] = []): string {
   const { url, headers = {}, body } = request
   const secrets = listRequestSecrets({ url, headers, body: typeof body === 'string' ? body : undefined })
-  // A secret that is cut in two is not found any more.
+  // A secret that is cut in two could not be found.
   const known = opened.length > 0 ? createExactMask(opened).start(text) : text
   const clean = redactText(known.slice(0, 4_096), { secrets })
   const line = clean.replace(/[\p{Cc}\p{Cs}\s]+/gu, ' ').trim()

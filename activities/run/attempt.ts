@@ -136,7 +136,7 @@ async function leaveIteration(
   }
 }
 
-/** What is noted of a failed attempt; its node's record says why until the next one comes. */
+/** The note of a failed attempt; its node's record shows the reason until the next one comes. */
 function describeEnd(
   { type, message, nonRetryable, nextRetryDelay }: ApplicationFailure,
   counted: boolean,

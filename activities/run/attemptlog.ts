@@ -79,8 +79,8 @@ export function createAttemptLog(store: Store, log: Logger): AttemptLog {
     exchanges = new Map()
     notes = []
     chars = 0
-    // One after the other: the beginning of a request must not be written after its end. Whoever reads in a record that
-    // an attempt has failed finds it in the list.
+    // One after the other: the beginning of a request must not be written after its end. An attempt whose failure a
+    // record shows must be in the list.
     const saved = writing.then(() => saveNotes(noted)).then(() => save(batch, made))
     for (const attempt of batch) batches.set(attempt, saved)
     writing = saved

@@ -119,7 +119,7 @@ export function createJsonReader(text: string) {
     }
   }
 
-  /** Whether there is such a container; null stands for one without anything in it. */
+  /** Whether there is such a container; null counts as an empty one. */
   function* opens(char: '{' | '[', name: string): Work<boolean> {
     yield* pay()
     if (accept(char)) return true

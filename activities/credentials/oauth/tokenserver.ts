@@ -13,9 +13,9 @@ export type TokenRequest = {
 }
 
 /**
- * Why there are no tokens, as words that follow the name of whoever wanted them. Nothing in them is what the server
- * wrote, which may repeat secrets. 'ended': only a person can mend it, by new keys or by connecting anew. 'refused':
- * asking again is of no use, but the keys may be right. 'later': it may succeed later.
+ * The reason why there are no tokens, in words that follow the name of the party that wanted them. It contains
+ * nothing that the server wrote, which may repeat secrets. 'ended': only a person can mend it, by new keys or by
+ * connecting anew. 'refused': asking again is of no use, but the keys may be right. 'later': it may succeed later.
  */
 export type TokenRefusal = {
   refused: string

@@ -11,9 +11,9 @@ const MAX_NAME = 50
 const MAX_LOOKED = 100_000
 
 /**
- * What is wrong with a path that does not exist in what is there, in one sentence; undefined if it exists, as far as it
- * is plain. A path over a list exists if one of its elements has it, and in an empty list nothing is missed. `start` is
- * the value of the path's variable.
+ * Says in one sentence why a path does not exist in a value; undefined if it exists, as far as it is plain. A path
+ * over a list exists if one of its elements has it, and in an empty list nothing is missed. `start` is the value of
+ * the path's variable.
  */
 export function findMiss({ root, steps }: ReadPath, start: unknown): string | undefined {
   if (start === undefined) return missVariable(root)
@@ -79,7 +79,7 @@ function countElements(owner: unknown): string {
   return count === 1 ? 'there is one' : `there are ${count}`
 }
 
-/** What is there instead of a field. */
+/** Describes the value that lacks a field. */
 export function describeOwner(owner: unknown, shown: string): string {
   if (typeof owner !== 'object' || owner === null) return `\`${shown}\` is ${nameType(owner)}`
   const names = Object.keys(owner)

@@ -22,7 +22,7 @@ export type ReadingOptions = {
   /** Takes quotes where CSV has none. */
   lenient?: boolean | undefined
   largeNumbers?: LargeNumbers | undefined
-  /** Of XML: all children of an element as a list. */
+  /** For XML: all children of an element as a list. */
   order?: boolean | undefined
   /** A sheet's name, or its number from 1. */
   sheet?: string | number | undefined

@@ -33,7 +33,7 @@ export type GuardrailCall = {
   purpose: string
   /** The most tokens that it can take. */
   tokens: { input: number; output: number }
-  /** Of an attempt that asks: the call then counts for its execution. */
+  /** The meter of the attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
   signal?: AbortSignal | undefined
 }
