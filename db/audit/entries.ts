@@ -8,7 +8,7 @@ import { timeText } from './times.ts'
 export type StoredEntry = AuditCore & {
   id: string
   seq: number
-  /** `seq` in digits: a number that somebody has put there may be too great for JavaScript. */
+  /** `seq` in digits: a number that an intruder has written may be too great for JavaScript. */
   seqText: string
   prev: Buffer
   hash: Buffer

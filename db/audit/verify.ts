@@ -22,7 +22,7 @@ export type AuditVerification = {
   teamId: string
   /** How many entries were read. */
   entries: number
-  /** How many of them are without details, because they were erased, or because somebody has removed them. */
+  /** The number of entries without details, because those were erased by the service, or removed by an intruder. */
   erased: number
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null

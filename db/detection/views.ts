@@ -94,7 +94,7 @@ function decode(reading: MappedText, room: { left: number }): Decoded[] {
   })
 }
 
-/** What was decoded may hold invisible characters and lookalikes itself. */
+/** Decoded text may itself hold invisible characters and lookalikes. */
 function cleanAgain(reading: MappedText): MappedText {
   const { text, starts, ends } = readCleanly(reading.text)
   if (text === reading.text) return reading

@@ -31,7 +31,7 @@ export type EvaluationEnd =
   | { status: 'SCORED'; composite: number; threshold: number; notify: boolean; flagged: boolean }
   | { status: 'FAILED' | 'SKIPPED'; reason: string; flagged?: boolean }
 
-/** So many evaluations of a team are begun on a day (UTC); those beyond it are SKIPPED. */
+/** The number of evaluations of a team that are begun on a day (UTC); those beyond it are SKIPPED. */
 export const MOST_A_DAY = 1_000
 /** Longer than one dimension can take: the claim is renewed before each. */
 const CLAIM_SECONDS = 180
@@ -85,7 +85,7 @@ export async function countBegun(store: Store, teamId: string): Promise<boolean>
   })
 }
 
-/** What was said already, before another process died. */
+/** The scores that another process had saved before it died. */
 export async function readSavedScores(store: Store, id: string): Promise<DimensionScore[]> {
   const rows = await store.db
     .selectFrom('evaluationScores')
@@ -112,7 +112,7 @@ export async function renewEvaluation(store: Store, { id, claim }: EvaluationCla
   })
 }
 
-/** Keeps what was said of a dimension, whoever holds the evaluation by now: it was paid for. */
+/** Keeps the score of a dimension, even if another process holds the evaluation by now: it was paid for. */
 export async function saveScore(store: Store, { id }: EvaluationClaim, said: DimensionScore): Promise<void> {
   const { dimension, score, reason, explanation, flagged, tokens, cost } = said
   await record(store, (tx) =>

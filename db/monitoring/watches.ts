@@ -14,7 +14,7 @@ export type ClaimedWindow = {
   attempts: number
 }
 
-/** So many hours that are over are evaluated when nobody has done so for a while; older ones are left out. */
+/** The number of past hours that are evaluated if no process has done so for a while; older ones are left out. */
 const MOST_WINDOWS = 24
 /** How many teams begin or end to be watched in one statement. */
 const AT_ONCE = 1_000
@@ -49,7 +49,7 @@ export async function arrangeWatches(store: Store, now?: Date): Promise<void> {
 }
 
 /**
- * Takes the next hour of a team that is due: a minute after its end, for `leaseMs`. Undefined if there is none. If the
+ * Takes the next hour of a team that is due: a minute after its end, for `leaseMs`. Undefined if no hour is due. If the
  * process dies, others take it when the lease ends. Those that were looked at longest ago come first.
  */
 export async function claimWindow(

@@ -114,7 +114,7 @@ export async function moveSecrets(
     return moved
   }
 
-  // A CRYPTO node renders its secret; a webhook compares the text as it stands.
+  // A CRYPTO node renders its secret; a webhook compares the text literally.
   function readSecret({ type }: GraphNode, text: string): string | undefined {
     return type === 'CRYPTO' ? readConstant(text, rules) : text
   }

@@ -11,7 +11,7 @@ const BATCH = 20
 
 const ACTOR = { kind: 'SYSTEM', id: null, name: 'upgrade' } as const
 
-/** What was done, and the workflows in which it failed. */
+/** The numbers of moved secrets, and the workflows in which the move failed. */
 export type MovedVersions = {
   versions: number
   credentials: number
@@ -66,7 +66,7 @@ async function moveBatch(
   const scope = serviceScope(store, ACTOR, [[teamId, 'BUILDER']])
   return change(scope, 'CREDENTIALS_EXTRACTED', teamId, async (tx) => {
     const own = { ...store, db: tx }
-    // Whoever saves a version waits, and so does another process that does the same.
+    // A transaction that saves a version waits, and so does another process that does the same.
     await tx.selectFrom('workflows').select('id').where('id', '=', id).forUpdate().execute()
     const rows = await tx
       .selectFrom('workflowVersions')

@@ -16,7 +16,7 @@ export type AnyStart = TraceContext & {
   trigger: Trigger
   data: Record<string, unknown>
   by: Actor
-  /** The caller's right, if somebody asks for the execution: it is read again when the execution is written. */
+  /** The caller's right, if a user or token asks for the execution: it is read again when the execution is written. */
   right?: Right
   idempotencyKey?: string | undefined
   /** Like an `idempotencyKey`, whatever the data. */
@@ -47,7 +47,7 @@ export type AnyStart = TraceContext & {
   swept?: boolean
   /** Who starts it by which act, if that is to have an audit entry. */
   act?: { scope: Scope; name: Act } | undefined
-  /** What is to be said about the data, in the record of the trigger. */
+  /** A warning about the data, for the record of the trigger. */
   inputWarning?: string | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>

@@ -111,10 +111,10 @@ export async function listWorkflows(scope: Scope, query: WorkflowQuery): Promise
 const MAX_DRAWINGS = 5
 
 /**
- * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or
- * CONFLICT if the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but
- * for those that `requests` have. Of an imported workflow, `imported` makes the report, and what is written into its
- * requests is moved into credentials too. It gets the newest rules for expressions unless the input names others.
+ * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or CONFLICT if
+ * the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but for those that
+ * `requests` have. For an imported workflow, `imported` makes the report, and the secrets in its requests are moved
+ * into credentials too. It gets the newest rules for expressions unless the input names others.
  */
 export async function createWorkflow(
   scope: Scope,
@@ -169,7 +169,7 @@ export async function createWorkflow(
       const wasMoved = (path: string) => moved.made.some(({ paths }) => paths.includes(path))
       const saved = {
         ...result,
-        // What could not be moved is in the report of an import, and what was moved is no reason to warn any more.
+        // The report of an import names the secrets that could not be moved, and the moved ones need no warning.
         warnings: imported ? warnings.filter(({ path }) => !wasMoved(path)) : [...warnings, ...moved.left],
         credentials: moved.made,
       }
@@ -179,7 +179,7 @@ export async function createWorkflow(
 }
 
 /**
- * A workflow with its newest graph, and which of its credentials cannot be used any more (VIEWER). Only a BUILDER sees
+ * A workflow with its newest graph, and the credentials in it that have become unusable (VIEWER). Only a BUILDER sees
  * its secrets. Throws NOT_FOUND.
  */
 export async function readWorkflow(
@@ -217,12 +217,7 @@ export function tagWorkflow(workflow: {
   return createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 22)
 }
 
-/**
- * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A
- * changed graph, and changed notes, become a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name;
- * INVALID if the graph is not valid, or if the workflow is active without a trigger or with unreachable
- * nodes; PRECONDITION_FAILED if `expected` does not contain the workflow's current tag (see tagWorkflow).
- */
+/** ~ */
 export async function updateWorkflow(
   scope: Scope,
   id: string,
@@ -334,10 +329,7 @@ export async function updateWorkflow(
   return guardName(patch.name ?? '', () => update())
 }
 
-/**
- * Deletes a workflow with all its executions (BUILDER), and disables its widgets. Returns the ids of the executions that Temporal may
- * still know: their DELETE is queued, which also ends running ones. Throws NOT_FOUND.
- */
+/** ~ */
 export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   return change(scope, 'WORKFLOW_DELETED', teamId, async (tx) => {
@@ -374,7 +366,7 @@ function pickKeys<T extends object>(from: T, like: object): Partial<T> {
   return Object.fromEntries(Object.entries(from).filter(([key]) => key in like)) as Partial<T>
 }
 
-/** Of the settings only those that differ. */
+/** Only the settings that differ. */
 function tellSettings(old: object, settings: object, { before, after }: Difference) {
   const told = describeChange({ ...old }, { ...settings })
   return { before: { ...before, settings: told.before }, after: { ...after, settings: told.after } }

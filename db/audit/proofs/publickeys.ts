@@ -136,7 +136,7 @@ function vouch(keys: Keys, by: string, row: Pick<KeyRow, 'keyId' | 'publicKey' |
     .digest()
 }
 
-/** A key of 32 bytes; undefined if it is none. */
+/** A key of 32 bytes; undefined if the bytes are not a key. */
 function fromRaw(raw: Buffer): KeyObject | undefined {
   try {
     return createPublicKey({ key: Buffer.concat([PUBLIC_HEAD, raw]), format: 'der', type: 'spki' })

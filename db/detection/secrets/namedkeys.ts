@@ -74,7 +74,7 @@ function rate(before: string, isId: boolean): number {
     const upTo = line.slice(0, end)
     const after = line.slice(end)
     if (NO_SECRET.test(upTo.slice(-28)) || ABOUT.test(after) || !BETWEEN.test(after)) return 0
-    // "secret: 0198c6f2-..." may well be one, "token id: 0198c6f2-..." is none.
+    // "secret: 0198c6f2-..." may well be a secret, "token id: 0198c6f2-..." is not.
     if (isId) return /(?:api|secret|access|auth)/i.test(named[0]) ? 0.55 : 0
     return 0.75
   }

@@ -43,9 +43,9 @@ export type ClaimedCase = {
 }
 
 /**
- * Claims a case for `leaseMs`: one that nobody works on any more, or the next of a batch. The team that has the fewest cases
- * under way comes first; `full` are teams that get none. Undefined if there is nothing to do. A batch that must not go on is
- * ended instead.
+ * Claims a case for `leaseMs`: one whose last claim has ended, or the next of a batch. The team that has the fewest
+ * cases under way comes first; `full` are teams that get none. Undefined if there is nothing to do. A batch that must
+ * not go on is ended instead.
  */
 export async function claimCase(
   store: Store,
@@ -143,8 +143,8 @@ async function findFree(
 }
 
 /**
- * Prolongs a claim. False if another process has the case, or somebody has cancelled its batch: then leave it. With
- * `asking` also if no more calls to the judge may be made.
+ * Prolongs a claim. False if another process has the case, or its batch was cancelled: then leave it. With `asking`
+ * also if no more calls to the judge may be made.
  */
 export async function keepCase(
   store: Store,
@@ -165,7 +165,7 @@ export async function keepCase(
 
 type Claim = Pick<ClaimedCase, 'id' | 'claim'>
 
-/** Gives a case back: nobody looks at it before `restMs` have gone by. */
+/** Gives a case back: it is not claimed before `restMs` have gone by. */
 export async function leaveCase(store: Store, { id, claim }: Claim, restMs: number): Promise<void> {
   await write(store, (tx) =>
     sql`update batch_cases set claim = null, claimed_until = now() + ${restMs} * interval '1 millisecond'
@@ -202,10 +202,10 @@ export async function noteCaseOutput(
 /** What the judge said of a case in one dimension. `score` is null if it gave no usable answer; `explanation` says why. */
 export type CaseJudgement = { dimension: string; score: number | null; explanation: string; flagged: boolean }
 
-/** Stands for the question whether an output means what is expected; no dimension can have the name. */
+/** The key of the question whether an output means what is expected; no dimension can have the name. */
 export const GOLD_STANDARD = ':expected'
 
-/** Keeps what the judge said, and counts what that took. What is there already stays. */
+/** Keeps a judgement, and counts its tokens and its cost. An earlier judgement of the dimension stays. */
 export async function saveJudgement(
   store: Store,
   { id, runId }: Pick<ClaimedCase, 'id' | 'runId'>,

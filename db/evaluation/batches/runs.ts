@@ -67,7 +67,7 @@ export type BatchRun = {
   completedAt: Date | null
 }
 
-/** How many batches of a team may be open, so that nobody fills the database with cases. */
+/** The number of batches of a team that may be open, so that a team cannot fill the database with cases. */
 export const MOST_OPEN_BATCHES = 20
 const INSERTED_AT_ONCE = 250
 
@@ -167,7 +167,7 @@ export async function readBatchRun(scope: Scope, { workflowId, runId }: BatchPat
 
 export type BatchPath = { workflowId: string; runId: string }
 
-/** A batch, for the service itself; undefined if there is none. */
+/** A batch, for the service itself; undefined if it does not exist. */
 export async function findBatch(db: Db, id: string): Promise<BatchRun | undefined> {
   return (await sql<BatchRun>`select ${COLUMNS} from batch_runs r where r.id = ${id}`.execute(db)).rows[0]
 }
@@ -199,7 +199,7 @@ export async function deleteBatch(scope: Scope, path: BatchPath): Promise<void> 
   })
 }
 
-/** Notes that somebody takes the results of a batch out (VIEWER). Throws NOT_FOUND. */
+/** Notes that a user exports the results of a batch (VIEWER). Throws NOT_FOUND. */
 export async function exportBatch(scope: Scope, path: BatchPath, format: string): Promise<BatchRun> {
   const run = await readBatchRun(scope, path)
   const teamId = await readOwner(scope.store, 'workflows', path.workflowId)
@@ -210,7 +210,7 @@ export async function exportBatch(scope: Scope, path: BatchPath, format: string)
   return run
 }
 
-/** What is said of executions whose batch does not wait for them any more. */
+/** The error message of executions that their batch no longer waits for. */
 export const BATCH_ENDED = 'The batch evaluation that waited for it has ended'
 
 export const isBatchOpen = (status: BatchStatus) => status === 'PENDING' || status === 'RUNNING'

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type Keys, seal, unseal } from '../../seal.ts'
 
-/** What of a channel nobody is shown. `previous` still signs for a time, after the secret of signatures was changed. */
+/**
+ * The secrets of a channel, which are never shown. `previous` still signs for a time, after the secret of signatures
+ * was changed.
+ */
 export type ChannelSecrets = {
   url: string
   secret: string | null

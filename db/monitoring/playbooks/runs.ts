@@ -96,7 +96,7 @@ const RUNS: Queue = {
 }
 
 /**
- * Notes what came of the steps so far, and holds the run for longer. Resolves to false if it is not held any more: the
+ * Notes the outcomes of the steps so far, and holds the run for longer. Resolves to false if the claim is lost: the
  * playbook was disabled or deleted, or another process has taken the run.
  */
 export async function noteOutcomes(

@@ -48,7 +48,7 @@ const RUNS: Queue = {
   tries: 'tries',
 }
 
-/** What a run says of mails that were handed over, of which nobody knows what came of them. */
+/** The error of a run whose mails were handed over with an unknown outcome. */
 export const UNCERTAIN = 'It may have been sent, but no answer came that says so'
 
 /**
@@ -160,8 +160,9 @@ export async function noteReportFailed(
 }
 
 /**
- * Takes back what a process was handing over when it died: nobody knows what came of it, so that it is not sent again. Those
- * who were not served yet get theirs. (A process of the release before hands over one mail to all.) Returns how many.
+ * Takes back the mails that a process was handing over when it died: their outcome is unknown, so they are not sent
+ * again. The remaining recipients get theirs. (A process of the release before hands over one mail to all.) Returns how
+ * many.
  */
 export async function endLostReportRuns(store: Store): Promise<number> {
   const which = sql`q.status = 'SENDING' and q.claimed_until < now()`
