@@ -196,7 +196,7 @@ function readSource(
   if (isRefused) found.problems.push(...name(sure))
   found.warnings.push(...name(isRefused ? habits.filter((habit) => !habit.sure) : habits))
   for (const message of reads.problems) {
-    // What is written instead of $nodes["id"] is said better.
+    // The habit names $nodes["id"] more clearly than this message.
     if (isRefused && sure.length > 0 && message.startsWith('$nodes needs')) continue
     const [variable] = /\$\w+/.exec(message) ?? []
     const at = variable === undefined ? -1 : findName(source, variable)
@@ -205,7 +205,7 @@ function readSource(
   return reads
 }
 
-/** Where a name stands in an expression as a whole word; -1 if nowhere. */
+/** The place of a name in an expression as a whole word; -1 if it does not occur. */
 function findName(source: string, name: string): number {
   for (let at = source.indexOf(name); at >= 0; at = source.indexOf(name, at + 1)) {
     const around = [source[at - 1] ?? ' ', source[at + name.length] ?? ' ']

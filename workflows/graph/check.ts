@@ -34,12 +34,12 @@ const MAX_NAMED = 20
 type Nodes = PlacedElement<GraphNode>[]
 type Edges = PlacedElement<GraphEdge>[]
 
-/** What is wrong with a graph, and what in it may be a mistake. */
+/** The faults of a graph, and the warnings about it. */
 export type Findings = { problems: Problem[]; warnings: Problem[] }
 
 /**
- * Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. Texts are
- * read under `rules`. What is wrong with the texts of a node in `kept` is only a warning.
+ * Checks how nodes and edges, each read before, fit together: ids, parents, edges, cycles, references. Texts are read
+ * under `rules`. A fault in the texts of a node in `kept` is only a warning.
  */
 export function* checkStructure(
   nodes: Nodes,

@@ -35,7 +35,7 @@ export const workflowIdField = v.pipe(
 )
 const flag = v.boolean('must be true or false')
 
-/** Node types that wait for somebody or something outside the run. */
+/** Node types that wait for a person or an event outside the run. */
 export const PAUSE_NODES = {
   APPROVAL: nodeTypeRow('pause', {
     summary:

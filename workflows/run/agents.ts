@@ -9,7 +9,7 @@ export type AgentInput =
 /** What an attempt of a step returns: `record` is for the step's record, the rest for the steps after it. */
 export type AgentResult = {
   record: { input: Envelope; output: Envelope }
-  /** Of a turn that does not end the node. */
+  /** The state after a turn that does not end the node. */
   state?: Envelope
   /** The whole log, if the turn has added to it. */
   log?: LogChunk[]
