@@ -69,8 +69,8 @@ export type AppEnv = {
     /** How often anybody had been told to lose a right when the request came. */
     rightsSeen: number
     /**
-     * Calls `lost` once the caller may not call the route any more: all that goes on after the handler has answered, or
-     * makes it wait, is bound to it. Returns what ends that.
+     * Calls `lost` once the caller has lost the right to call the route: work that goes on after the handler has
+     * answered, or makes it wait, is bound to that right. Returns the function that ends the watch.
      */
     whileAllowed: (lost: () => void) => () => void
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
@@ -105,7 +105,7 @@ export type ApiDeps = {
   signUp?: 'open' | 'closed'
   /** Whether others can reach the service, which closes what is `openByDefault`. */
   exposure?: Exposure | undefined
-  /** What is open only as long as nobody else can reach the service. */
+  /** The parts that are open only as long as others cannot reach the service. */
   openByDefault?: { signUp: boolean; loopback: boolean }
   /** The team plan of new teams. The database's default is ENTERPRISE. */
   defaultPlan?: TeamPlan

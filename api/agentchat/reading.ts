@@ -26,7 +26,7 @@ export function writeReplyCursor(cursor: ReplyCursor): string {
   return `${cursor.at}-${cursor.hash}-${cursor.step}-${cursor.attempt}`
 }
 
-/** The cursor of an event's id; the start if it is none that was ever sent. */
+/** The cursor of an event's id; the start if no event ever had that id. */
 export function readReplyCursor(id: string): ReplyCursor {
   if (id === 'end') return { ended: true }
   const saved = /^(\d{1,9})-saved$/.exec(id)

@@ -96,7 +96,7 @@ async function findCounted(
       if (!(error instanceof Fault)) throw error
     })
   if (!scope) {
-    // Whoever sits behind the same address does not keep those from signing in who have done so before.
+    // Strangers behind the same address do not keep those from signing in who have done so before.
     const device = c.req.path === SIGN_IN ? await readDevice(store.keys, c) : null
     const [person] = Object.keys(device?.marks ?? {})
     if (person !== undefined && isUuid(person)) return { counted: { kind: 'USER', id: person } }

@@ -108,8 +108,8 @@ function completeHeaders(given: Headers, wanted: Map<string, string>): void {
   if (isPage && given.get('Content-Security-Policy') === NO_PAGE) given.set('Content-Security-Policy', PAGE)
 }
 
-// Of all credentials, a browser adds only cookies to another page's request. So a page cannot forge a request
-// with a Bearer token, and webhooks do not use the session.
+// Cookies are the only credentials that a browser adds to another page's request. So a page cannot forge a request with
+// a Bearer token, and webhooks do not use the session.
 function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   const origin = c.req.header('origin')
   if ((origin !== undefined && own.has(origin)) || !c.req.path.startsWith('/api/')) return false

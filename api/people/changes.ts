@@ -1,9 +1,12 @@
 import type { Bus } from '../../db/bus.ts'
 
-/** Triggers of the database tell the same when somebody loses a right (migration 0093). */
+/** Triggers of the database tell the same when a user loses a right (migration 0093). */
 const TELL = 'rights:'
 
-/** Tells all processes that visitors of a widget may have lost a right, so that what they read is looked at again at once. */
+/**
+ * Tells all processes that visitors of a widget may have lost a right, so that every stream to them is checked again at
+ * once.
+ */
 export function tellRightsChange(bus: Bus, widgetId: string): void {
   bus.tell(TELL + widgetId)
 }
