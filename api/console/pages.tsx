@@ -2,7 +2,7 @@ import { type ComponentType, lazy } from 'react'
 import type { IconName } from './kit/controls/icon.tsx'
 import type { Role } from './shell/role.tsx'
 
-/** Where a page stands in the sidebar; a page without it is reached from others. */
+/** The place of a page in the sidebar; a page without it is reached from others. */
 type Nav = {
   group: 'Build' | 'Run' | 'Watch' | 'Team'
   label: string

@@ -52,7 +52,7 @@ export function useTalk({ id, messages }: Chat) {
         await postMessage(id, message, setReply)
         tried.current = null
       } catch (error) {
-        // What was not taken is not lost. Without an answer, it may have been.
+        // A message that was refused goes back into the field. Without an answer, it may have arrived.
         if (error instanceof Refusal) setText((next) => (next ? `${content}\n${next}` : content))
         if (!isRefused(error, 0)) tried.current = null
         throw error

@@ -12,8 +12,8 @@ export function addressOf(path: string): string {
 }
 
 /**
- * What is done when the session has ended, for which the shell asks to sign in again, and when something was forbidden:
- * the role may be another one by now.
+ * The reactions to the end of the session, for which the shell asks to sign in again, and to a refusal: the role may be
+ * another one by now.
  */
 export const session = { onEnd: () => {}, onForbidden: () => {} }
 

@@ -40,7 +40,7 @@ export function RunGraph({ label, graph, tree, over, chosen, onChoose, countOf }
   const change = (by: number) => setZoom((now) => Math.min(ZOOM.most, Math.max(ZOOM.least, (now ?? 1) * by)))
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
 
-  // What stands in a loop is drawn, and comes to the keyboard, right after it.
+  // The body of a loop is drawn, and comes to the keyboard, right after it.
   const drawBody = (id: string | null): React.ReactNode[] => {
     const body = new Set((bodies.get(id) ?? []).map((node) => node.id))
     return [

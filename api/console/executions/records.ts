@@ -28,7 +28,7 @@ const SIZE = 25
 
 /**
  * A record with its values, where the execution itself does not show it: it is looked for among those of its node,
- * around where its rank says that it stands.
+ * around the place that its rank gives.
  */
 async function findRecord(executionId: string, wanted: RecordState, rank: number) {
   const about = Math.floor(rank / SIZE)

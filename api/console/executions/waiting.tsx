@@ -100,7 +100,10 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
   )
 }
 
-/** Whether a node waits for a time or for its next attempt: what waits for somebody has a line of its own. */
+/**
+ * Whether a node waits for a time or for its next attempt: a node that waits for a person or an event has a line of its
+ * own.
+ */
 function isTimed({ status, nodeType, nextAttemptAt, waitingUntil }: RecordState): boolean {
   if (status !== 'RUNNING') return false
   return nextAttemptAt !== null || (nodeType === 'WAIT' && waitingUntil !== null)

@@ -4,10 +4,10 @@ type Inside = { id: string; parentId?: string | null | undefined }
 export type Step = { source: string; target: string }
 
 const SWEEPS = 4
-/** Beyond this nobody would see where an edge passes. */
+/** With more bends than this, the way of an edge could not be seen anyway. */
 const MAX_BENDS = 10_000
 
-/** The nodes by the loop that they stand in. One whose loop is missing, or in itself, stands in none. */
+/** The nodes by the loop that they are in. One whose loop is missing, or is inside itself, is in none. */
 export function groupNodes<N extends Inside>(nodes: readonly N[]): Map<string | null, N[]> {
   const parents = new Map(nodes.map(({ id, parentId }) => [id, parentId ?? null]))
   const isRooted = (id: string) => {

@@ -177,7 +177,7 @@ function ConfigFields({ kind, config, onChange, error }: ConfigProps): ReactNode
 type KeywordsProps = { keywords: string[]; onChange: (keywords: string[]) => void; error: string | undefined }
 
 function Keywords({ keywords, onChange, error }: KeywordsProps) {
-  // What was typed stays as it is: an empty line is on the way to a word.
+  // The typed text stays as it is: an empty line is on the way to a word.
   const [text, setText] = useState(keywords.join('\n'))
   return (
     <Field label="Words" help="One a line." error={error}>
@@ -193,7 +193,7 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
   )
 }
 
-/** Applies the rule as it stands in the form to a sample. */
+/** Applies the unsaved rule in the form to a sample. */
 function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
   const [sample, setSample] = useState('')
   const { busy, result, error, run } = useTrial<Tried | undefined>()

@@ -197,7 +197,7 @@ const STATES: Record<string, { text: string; tone?: Tone }> = {
   FAILED: { text: 'Could not be evaluated', tone: 'bad' },
 }
 
-/** How what is watched stands, and why nothing can be said. */
+/** The state of a watched metric, and the reason why nothing can be said. */
 export function StatePill({ state, reason }: { state: string; reason: string | null }) {
   return (
     <>

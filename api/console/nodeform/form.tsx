@@ -19,7 +19,7 @@ export type NodeType = {
   summary: string
   retry: Required<Retry>
   timeoutMs: number
-  /** What stands above the options, and what more by the value of one of these. */
+  /** The keys above the options, and the further ones for each value of one of these. */
   main: string[]
   mainBy: { key: string; keys: Record<string, readonly string[]> } | null
   config: Schema

@@ -108,7 +108,7 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
   )
 }
 
-/** The same node as JSON, but for where it stands on the canvas. */
+/** The same node as JSON, without its place on the canvas. */
 function NodeJson({ node, onEdit }: { node: GraphNode; onEdit: (edit: NodeEdit) => void }) {
   const { position: _, ...shown } = node
   const take = (value: unknown) => {

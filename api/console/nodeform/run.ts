@@ -49,7 +49,7 @@ export function listBefore(node: GraphNode, graph: { nodes: GraphNode[]; edges: 
         found.add(source)
         next.push(source)
       }
-      // The loop around it has no output yet, but what stands before the loop has.
+      // The loop around it has no output yet, but the nodes before the loop have.
       if (parent && parent !== node.id && !turn.includes(parent)) next.push(parent)
     }
     turn = next
@@ -62,7 +62,7 @@ async function readLast(workflowId: string) {
   return content[0] ?? null
 }
 
-/** The newest execution of the workflow and what comes into the node there; null if there is none. */
+/** The newest execution of the workflow, and the node's input there; null without an execution. */
 export function usePlace(
   teamId: string,
   workflowId: string | undefined,
@@ -109,7 +109,7 @@ async function findPlace(
   return { ...given, input: merge(inputs), status, at }
 }
 
-/** Of several, objects are merged; if one is none, they stand in an array. */
+/** If there are several inputs, objects are merged; if one is not an object, they are put into an array. */
 function merge(inputs: unknown[]): unknown {
   if (inputs.length < 2) return inputs[0] ?? null
   return inputs.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))

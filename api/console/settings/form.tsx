@@ -10,16 +10,16 @@ type FormProps = {
   help?: ReactNode
   /** What the button says. */
   label: string
-  /** What is said when it is done. */
+  /** The notice after it is done. */
   done: string
   fields: string[]
   onSubmit: () => Promise<unknown>
-  /** What stands beside the button. */
+  /** An element beside the button. */
   beside?: ReactNode
   children: (error: unknown) => ReactNode
 }
 
-/** A form that stands on a page: one thing that is set, sent by its own button. */
+/** A form of a page for one setting, sent by its own button. */
 export function SettingsForm({ title, help, label, done, fields, onSubmit, beside, children }: FormProps) {
   const {
     error,

@@ -17,7 +17,7 @@ import { keep, recall } from './theme.ts'
 
 const KEPT = 'perdure.team'
 
-/** What stands around every page: the sidebar, or a drawer on a phone, the palette and the keys. */
+/** The frame around every page: the sidebar, or a drawer on a phone, the palette and the keys. */
 export function Frame({ user, onLeave }: { user: User; onLeave: () => void }) {
   const [path, go] = useLocation()
   const [wanted, setWanted] = useState(() => recall(KEPT))

@@ -8,7 +8,7 @@ import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
 import { createTeam } from '../people/data.ts'
 
-/** What somebody sees who is in no team: everything belongs to one. */
+/** The page for a user who is in no team: everything belongs to one. */
 export function NewTeam({ onMade }: { onMade: (teamId: string) => void }) {
   const [name, setName] = useState('')
   const [error, setError] = useState<unknown>(null)

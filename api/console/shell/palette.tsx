@@ -12,7 +12,7 @@ import { type Command, useRegistered } from './commands.tsx'
 import { useRole, useTeam } from './role.tsx'
 import './palette.css'
 
-/** A search over executions looks at very many: not for a letter or two, and not while somebody types. */
+/** A search over executions looks at very many: not for a letter or two, and not while the user types. */
 const LEAST = 3
 const PAUSE_MS = 300
 

@@ -319,5 +319,5 @@ const chat: Template = {
   first: { by: 'chat', message: 'What is the total of price: 7, count: 6?' },
 }
 
-/** Graphs to begin with; each runs as it stands. */
+/** Graphs to begin with; each runs without changes. */
 export const TEMPLATES: readonly Template[] = [webhook, report, approval, loop, chat]

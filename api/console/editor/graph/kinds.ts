@@ -72,7 +72,7 @@ export function kindOf(type: string): Kind {
   return { group, sign, label: label ?? nameConstant(type) }
 }
 
-/** What a new node starts with, where an empty config is none. */
+/** The config that a new node starts with, if its type does not accept an empty one. */
 const STARTS: Record<string, Record<string, unknown>> = {
   SET: { values: {} },
   WAIT: { durationMs: 1_000 },
@@ -114,7 +114,7 @@ export function handlesOf(node: GraphNode, types: NodeTypes): (string | null)[] 
   return node.onError === 'BRANCH' && !own.includes('error') ? [...own, 'error'] : own
 }
 
-/** How a handle is called where it stands. */
+/** The label of a handle; the main one is `then`. */
 export function nameHandle(handle: string | null): string {
   return handle ?? 'then'
 }

@@ -3,7 +3,7 @@ import { resource } from '../../data/resource.ts'
 
 const { write } = resource('executions')
 
-/** Of a second try after a broken connection: the same key starts no second execution. */
+/** A key for an execution: a second try with it, after a broken connection, starts no second execution. */
 export function makeKey(): string {
   // crypto.randomUUID is for secure origins; an installation in a private network may have none.
   const bytes = crypto.getRandomValues(new Uint8Array(16))

@@ -6,7 +6,7 @@ import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import { executeWorkflow, makeKey } from './data.ts'
 import { readJson } from './starting.tsx'
 
-/** What was sent last to each workflow, as long as the console is open. */
+/** The text that was sent last to each workflow, as long as the console is open. */
 const sent = new Map<string, string>()
 
 type Props = {

@@ -7,7 +7,7 @@ import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import type { Run } from '../live.ts'
 import { executeWorkflow, makeKey, recoverExecution, runNode } from './data.ts'
 
-/** Reads what somebody typed; throws with what is wrong. */
+/** Reads the user's text; throws with its fault. */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
   try {
@@ -139,7 +139,7 @@ type NodeProps = {
   nodeId: string
   name: string
   input: unknown
-  /** Of a node in a loop what `$item` was; missing for others. */
+  /** The value of `$item` for a node in a loop; missing for others. */
   item?: unknown
   output: unknown
   handle: string | null

@@ -145,7 +145,7 @@ export function CodeMirror(props: CodeProps & { id?: string; describedBy?: strin
   }, [])
   useEffect(() => {
     const attributes: Record<string, string> = {
-      // A label names real inputs only; the editor is none.
+      // A label names real inputs only, and the editor is not one.
       ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
       ...(label ? { 'aria-label': label } : {}),
       ...(describedBy ? { 'aria-describedby': describedBy } : {}),

@@ -38,7 +38,7 @@ export async function complete(context: CompletionContext, reach: Reach): Promis
   return options.length > 0 ? { from, options, validFor: /^[^`.[\]()]*$/ } : null
 }
 
-/** Where the dot before the last word stands, outside of backticks. */
+/** The place of the dot before the last word, outside of backticks. */
 function lastStep(written: string): number {
   let quoted = false
   let found = -1
@@ -97,7 +97,7 @@ function listKeys(value: unknown): Completion[] {
     const plain = /^[A-Za-z_]\w*$/.test(key)
     return {
       label: key,
-      // What was written of the backticks is replaced with the word.
+      // The backticks that were typed are replaced with the word.
       apply: plain ? key : `\`${key}\``,
       type: 'property',
       detail: text.length > 40 ? `${text.slice(0, 40)}…` : text,
@@ -134,7 +134,7 @@ function listFunctions(): Completion[] {
   })
 }
 
-/** The cursor stands between the parentheses after it. */
+/** Inserts a call, with the cursor between the parentheses. */
 function applyCall(view: EditorView, { label }: Completion, from: number, to: number): void {
   view.dispatch({
     changes: { from, to, insert: `${label}()` },

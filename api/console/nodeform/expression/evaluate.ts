@@ -14,10 +14,10 @@ type Asked = {
   enabled: boolean
 }
 
-/** How long nobody types before it is asked. */
+/** How long the typing pauses before the expression is evaluated. */
 const PAUSE_MS = 350
 
-/** The value of an expression in the last run. What was asked before is given up. */
+/** The value of an expression in the last run. An earlier question is given up. */
 export function useEvaluation({ expression, as, place, node, enabled }: Asked): Reading | null {
   const [reading, setReading] = useState<Reading | null>(null)
   const items = itemsOf(node)
@@ -51,7 +51,7 @@ export function useEvaluation({ expression, as, place, node, enabled }: Asked): 
   return reading
 }
 
-/** The error's own words, without the text that stands above it. */
+/** The error's own words, without the text that is shown above it. */
 function shorten(message: string, text: string): string {
   const start = `expression ${text}: `
   const short = message.startsWith(start)
@@ -63,7 +63,7 @@ function shorten(message: string, text: string): string {
 /** The place in the text that an error names, by its words: they count within the braces of its expression. */
 function findMark(message: string, text: string): Mark | undefined {
   const [, count, inner = ''] = /\(character (\d+) of \{\{ (.*) \}\}\)$/s.exec(message) ?? []
-  // Of several expressions the one with exactly these words.
+  // If there are several expressions, the one with exactly these words.
   const exact = [...text.matchAll(/\{\{\s*(.*?)\s*\}\}/gs)].find((one) => one[1] === inner)
   const start = exact ? exact.index + exact[0].indexOf(inner) : text.indexOf(inner)
   if (count && start >= 0) {

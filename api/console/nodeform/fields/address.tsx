@@ -44,7 +44,7 @@ export function WebhookAddress() {
         ...(takesBody ? { 'Content-Type': 'application/json' } : {}),
         ...(header && secret ? { [header]: secret } : {}),
       }
-      // As somebody else would call it: without the session of this page.
+      // As another caller would call it: without the session of this page.
       const init = { method: String(method), credentials: 'omit', cache: 'no-store', headers } as const
       const got = await fetch(url, takesBody ? { ...init, body } : init)
       const text = await got.text()

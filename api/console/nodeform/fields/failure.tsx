@@ -24,7 +24,7 @@ export function FailureFields({ defaults, schemas, onEdit }: FailureProps) {
   const edit = (key: keyof GraphNode) => (make: Edit) => onEdit((now) => editKey(now, key, make))
   const retry = schemas.retry?.anyOf?.find(({ properties }) => properties)?.properties ?? {}
   const own = { schema: schemas.onError ?? {}, path: 'onError', label: 'If it fails', value: node.onError }
-  // Loops, and what waits for somebody, have attempts and limits of their own.
+  // Loops, and nodes that wait for an answer, have attempts and limits of their own.
   const retries = !['loop', 'pause'].includes(defaults.kind) || node.retry || node.timeoutMs
   const number = (
     schema: Schema,
@@ -95,7 +95,7 @@ const LABELS: Record<string, string> = {
   timeoutMs: 'Time limit (ms)',
 }
 
-/** What of it is not as usual, for the closed section. */
+/** The settings that differ from the defaults, for the closed section. */
 export function tellFailure({ onError, retry, timeoutMs, disabled }: GraphNode): string {
   const said = [
     disabled ? 'disabled' : '',
