@@ -47,7 +47,7 @@ import { startSweeper } from './sweeper.ts'
 
 export type EngineOptions = {
   store: Store
-  /** A connection that nobody else uses, for the lease of this process. Without it, it is renewed over `store`. */
+  /** A connection of its own for the lease of this process. Without it, the lease is renewed over `store`. */
   leaseStore?: Store | undefined
   bus: Bus
   sealer: Sealer
@@ -82,7 +82,7 @@ export type EngineOptions = {
   place?: string | undefined
   /** How long the calls under way may go on when the worker stops. */
   stopGraceMs?: number | undefined
-  /** How long calls to models may, if that is longer: whoever makes one again pays for it again. */
+  /** The same for calls to models, if it is longer: a call that is made again is paid for again. */
   modelStopGraceMs?: number | undefined
   /** How long before the end of that the evaluations under way are ended; tests set another time. */
   evaluationEndMs?: number | undefined
@@ -95,7 +95,7 @@ export type EngineOptions = {
   continueAfterEvents?: number | undefined
   /** The most records that one segment makes; tests set a smaller number than the default. */
   segmentRecords?: number | undefined
-  /** How long an error that nobody knows may last in a segment; for tests. */
+  /** How long an unknown error may last in a segment; for tests. */
   patienceMs?: number | undefined
   /** How long a model's vendor may send nothing. */
   modelSilenceMs?: number | undefined
@@ -285,7 +285,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   })
   const runs = [worker.run(), models.run()]
   const stopped = Promise.all(runs).then(() => {})
-  // Whoever does not wait for the end of the one learns of it by the other.
+  // A caller that does not wait for one of the two ends learns of a failure from the other.
   stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
   const stopReplying = startReplying({ store, log }, options.bus)
@@ -360,7 +360,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** Runs stay on the version that they began on, until they continue as new. Firings do not (workflows/run/bundle/versioned.ts). */
+/** ~ */
 function pinTo(version: DeploymentVersion): WorkerDeploymentOptions {
   return { useWorkerVersioning: true, version, defaultVersioningBehavior: 'PINNED' }
 }

@@ -22,8 +22,8 @@ const RENEW_EVERY_MS = 1_000
 const LOST_AFTER_MS = 5_000
 
 /**
- * Nobody is lost for so long after this process could not renew its own lease: others may have begun to connect
- * before PostgreSQL was back, and those of the release before give that up after 5 s only.
+ * No process counts as lost for this long after this process could not renew its own lease: others may have begun to
+ * connect before PostgreSQL was back, and those of the release before give that up only after 5 s.
  */
 const DOUBT_MS = 10_000
 
@@ -63,9 +63,9 @@ export type LeaseOptions = {
 }
 
 /**
- * Renews the lease of this process, and has the attempts of lost processes made again at once, which Temporal
- * would notice only by their heartbeats. While PostgreSQL is away nobody can renew, so nobody is lost then.
- * `stop` ends the lease if all work has been put down; else others find it expired.
+ * Renews the lease of this process, and has the attempts of lost processes made again at once, which Temporal would
+ * notice only by their heartbeats. While PostgreSQL is away no process can renew, so none counts as lost then. `stop`
+ * ends the lease if all work has been put down; else others find it expired.
  */
 export function startLeases(options: LeaseOptions): {
   /** False while others may not have renewed their leases for lack of PostgreSQL. */
@@ -111,7 +111,7 @@ export function startLeases(options: LeaseOptions): {
         if (!knowsFormer) for (const lease of await listFormer(leaseStore, process, place!)) begin(lease)
         knowsFormer = true
       } catch (error) {
-        // Whoever could not renew cannot know whether others could.
+        // A process that could not renew cannot know whether others could.
         seen.clear()
         doubtUntil = performance.now() + DOUBT_MS
         missed++
@@ -138,8 +138,8 @@ export function startLeases(options: LeaseOptions): {
 }
 
 /**
- * Fails all attempts of a lost process, and forgets it. One that only stands still goes on to be given attempts
- * for as long as Temporal keeps its polls open, so there is more than one look, unless it renews its lease.
+ * Fails all attempts of a lost process, and forgets it. A process that only hangs is still given attempts for as long
+ * as Temporal keeps its polls open, so this looks more than once, until the process renews its lease.
  */
 async function retake(options: LeaseOptions, lease: ExpiredLease, stopping: AbortSignal) {
   const { store, log } = options
@@ -165,7 +165,7 @@ async function retake(options: LeaseOptions, lease: ExpiredLease, stopping: Abor
   await forgetLost(store, process)
 }
 
-/** While PostgreSQL is away there is nothing to do about a lost process, and nobody else can claim it. */
+/** While PostgreSQL is away, lost processes have to wait, and no other process can claim them. */
 async function untilRead<T>(
   work: () => Promise<T>,
   { log }: LeaseOptions,

@@ -12,8 +12,9 @@ const RETRY_MS = 1_000
 const MAX_RETRY_MS = 60_000
 
 /**
- * How long a reply that was stopped waits for whoever writes it to store where it ends, and how often that is looked
- * for. Then the writer is gone, and so are the readers that have seen more of it than is stored: those of its process.
+ * How long a reply that was stopped waits for its writer to store the place where it ends, and how often that is looked
+ * for. After that the writer is gone, and so are the readers that have seen more of it than is stored: those of its
+ * process.
  */
 const WRITER_MS = 3_000
 const LOOK_MS = 30

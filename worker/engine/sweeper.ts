@@ -43,9 +43,9 @@ export type SweeperDeps = {
 }
 
 /**
- * Starts the sweeper, which finds what nobody reported: errands whose process
- * died, runs that closed while no worker was there, runs that are stuck in
- * their workflow code or that Temporal has lost. Any number of processes may sweep at the same time.
+ * Starts the sweeper, which finds unreported work: errands whose process died, runs that closed while no worker was
+ * there, runs that are stuck in their workflow code or that Temporal has lost. Any number of processes may sweep at the
+ * same time.
  */
 export function startSweeper(deps: SweeperDeps): { stop(): Promise<void>; sweep(): Promise<void> } {
   let stopped = false

@@ -3,7 +3,7 @@ import { makeNextReport, type ReportMaker } from '../../activities/reports/make.
 const EVERY_MS = 1_000
 
 /**
- * Makes the audit reports that somebody has asked for, one after the other. Any number of processes may do so. Returns
+ * Makes the audit reports that users have asked for, one after the other. Any number of processes may do so. Returns
  * the function that ends it: another process goes on with the one that is being made.
  */
 export function startReporting(maker: ReportMaker): () => Promise<void> {

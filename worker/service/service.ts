@@ -164,7 +164,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
     return true
   })
   log.info('stopping')
-  // If nobody waits, calls to models may take minutes. Meanwhile an API goes on answering.
+  // Unless a user waits for the end, calls to models may take minutes. Meanwhile an API goes on answering.
   if (kind === 'service' && engine && !failed) {
     const replied = engine.stopModels(stopping.hurry).then(async () => {
       await replies.flush()
@@ -202,14 +202,14 @@ export async function runService(kind: ProcessKind): Promise<never> {
 }
 
 /**
- * How many connections a process has, besides the one that listens and a worker's for its lease. Whoever runs APIs and
- * workers apart runs many of them: 14 leave room in the 100 connections that PostgreSQL takes by default.
+ * How many connections a process has, besides the one that listens and a worker's for its lease. Operators who run APIs
+ * and workers apart run many of them: 14 leave room in the 100 connections that PostgreSQL takes by default.
  */
 function choosePoolSize(kind: ProcessKind): number {
   return kind === 'service' ? Math.min(40, 10 + 5 * availableParallelism()) : 5
 }
 
-/** Makes audit reports, on a connection of its own: their statements take long, and nobody should wait for them. */
+/** Makes audit reports, on a connection of its own: their statements take long, and must not delay others. */
 function reportOn(config: Config, store: Store, log: Logger): () => Promise<void> {
   const { db: reader, close } = openDatabase(config.databaseUrl!, { max: 1, name: 'perdure reports' })
   const verify = createChainVerifier({ url: config.databaseUrl!, threads: 1 })
@@ -241,8 +241,8 @@ function watchExposure(
   return exposure
 }
 
-// Addresses that nobody has proven count only where nobody but this machine's users can come in. A worker that
-// runs alone does not know how the APIs can be reached, so it trusts none by itself.
+// Unproven addresses count only where no one but this machine's users can come in. A worker that runs alone does not
+// know how the APIs can be reached, so it trusts none by itself.
 function readEmailProof(kind: ProcessKind, { emailProof }: Config, exposure: Exposure): EmailProof {
   if (emailProof !== 'none') return emailProof
   return kind === 'worker' || exposure.why() !== null ? 'operator' : 'none'

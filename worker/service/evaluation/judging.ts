@@ -8,7 +8,7 @@ import { claimEvaluations, purgeEvaluations } from '../../../db/evaluation/claim
 import type { Store } from '../../../db/scope.ts'
 import { startRepeating } from '../repeating.ts'
 
-/** So many runs a process judges at once, and so many of one team. */
+/** The number of runs that a process judges at once, and of one team among them. */
 const OF_ALL = 64
 const OF_TEAM = 4
 const EVERY_MS = 1_000

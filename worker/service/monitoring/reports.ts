@@ -52,7 +52,7 @@ export function startScheduledReports(carrier: ReportCarrier): () => Promise<voi
     await purgeReportRuns(store)
   }
 
-  /** What is being sent stays this process's. */
+  /** Mails that are being sent stay this process's. */
   async function renew(): Promise<void> {
     if (sending.size === 0 || Date.now() - renewedAt < RENEW_MS) return
     renewedAt = Date.now()

@@ -18,7 +18,7 @@ export type SamplingDeps = { store: Store; semantic: SemanticPool; log: Logger }
 
 const EVERY_MS = 15_000
 const PURGE_EVERY_MS = 3_600_000
-/** So many slots are sampled before others are let in between. */
+/** The number of slots that are sampled before others get their turn. */
 const SLOTS = 20
 
 /** Samples what executions are about and how users' messages sound, of the teams that watch over it. */
