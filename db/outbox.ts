@@ -97,7 +97,11 @@ export async function postponeErrand(
   )
 }
 
-/** ~ */
+/**
+ * Temporal has accepted the start: one statement changes PENDING to RUNNING by compare-and-set and removes the errand,
+ * for all executions that start at the same time. Resolves to the status after it, or null if the execution has been
+ * deleted; `settled` is true for only one of several callers.
+ */
 export function markStarted(store: Store, executionId: string): Promise<Marked | null> {
   const marked = mark(store, executionId)
   marksOf(store.db).set(executionId, marked)

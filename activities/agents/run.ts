@@ -122,7 +122,10 @@ async function openLog(values: Pick<RunValues, 'open'>, chunks: Envelope[]): Pro
  */
 const JOINED = 8
 
-/** ~ */
+/**
+ * Stores the new entries of a log, joined with the last chunks if those are many; the chunks before them stay as they
+ * are.
+ */
 async function addToLog(
   deps: Pick<ActivityDeps, 'store'>,
   executionId: string,

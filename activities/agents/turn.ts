@@ -140,7 +140,10 @@ type Opened = {
   notes: GuardNote[]
 }
 
-/** ~ */
+/**
+ * Where this turn begins; or what it has come to, if it only summarised. Throws OutputTooLarge for a conversation that
+ * is too long.
+ */
 async function openTurn(
   context: NodeContext,
   step: Turn,

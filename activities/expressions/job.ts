@@ -4,7 +4,11 @@ import type { LargeAnswer, writeAnswer } from '../http/answer.ts'
 import { SCRIPT_LOAD_MS, type ScriptFault, type ScriptJob, type ScriptReply } from '../javascript/job.ts'
 import type { FormatConversion } from './formats.ts'
 
-/** ~ */
+/**
+ * A job for an evaluator process: evaluate expressions, evaluate one or several for each item, convert a format, read a
+ * large answer, read or write a file, or run a script. `roots` and `items` are JSON: the values that the expressions
+ * read, and the items.
+ */
 export type EvaluatorJob =
   | ExpressionJob
   | RowsJob

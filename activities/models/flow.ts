@@ -8,7 +8,10 @@ const TOO_LONG =
   `is too long: it has an event of more than ${MAX_EVENT_BYTES} bytes, in which some vendors repeat a whole answer. ` +
   'Ask for a shorter one, or for several'
 
-/** ~ */
+/**
+ * The last event of an answer, after which some servers leave the connection open: the short ones, and how a long one
+ * begins.
+ */
 const LAST_EVENT = /^data: ?(?:\[DONE\]|\{"type": ?"message_stop"\})\s*$/m
 const LAST_RESPONSE = /^(?:event: ?|data: ?\{"type": ?")response\.(?:completed|incomplete|failed)\b/m
 const HEAD_BYTES = 64

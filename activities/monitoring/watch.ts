@@ -20,7 +20,10 @@ const LONGEST_MS = 480_000
 const MOST_ATTEMPTS = 3
 const REST_MS = 20_000
 
-/** ~ */
+/**
+ * Evaluates the hours of teams that are due, until there are none. Any number of processes may do so: an hour is
+ * evaluated by one at a time, and what was found is written once.
+ */
 export async function watchTeams(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const { store, now } = deps
   await arrangeWatches(store, now?.())
@@ -31,7 +34,10 @@ export async function watchTeams(deps: WatchDeps, signal: AbortSignal): Promise<
   }
 }
 
-/** ~ */
+/**
+ * Evaluates an hour that this process holds. A detector that fails is asked again later; after three attempts it is
+ * left out.
+ */
 async function evaluateWindow(deps: WatchDeps, window: ClaimedWindow, stopping: AbortSignal): Promise<void> {
   const { store, log, detectors = ALERT_DETECTORS, now } = deps
   const { teamId, from, to, attempts } = window

@@ -27,7 +27,11 @@ const EXTENSIONS: Record<WritableFormat, string> = {
   base64: 'bin',
 }
 
-/** ~ */
+/**
+ * CONVERT_TO_FILE: writes its data into a file of the execution, and outputs {file: {id, name, mimeType, bytes}}.
+ * Without `data` CSV, XLSX and ICS have the node's items, and JSON its input. Fails with InvalidInput for data that the
+ * format cannot have, OutputTooLarge above 8 MB of text, FileTooLarge over the team's limits.
+ */
 export const runConvertToFile: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context
   const files = demandFiles(context)

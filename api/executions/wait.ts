@@ -54,7 +54,12 @@ export function readWait(
   return { ms: seconds * 1_000, preferred: `wait=${seconds}` }
 }
 
-/** ~ */
+/**
+ * Waits for the end of an execution, at most `ms`, and less if the caller disconnects or the service stops. Resolves to
+ * whether it has ended, or is deleted. Afterwards the scope is the caller's as it is then: throws UNAUTHENTICATED or
+ * FORBIDDEN if the caller's rights have ended meanwhile, as soon as they have. Throws THROTTLED if too many requests
+ * wait already.
+ */
 export async function awaitEnd(
   deps: ApiDeps,
   c: Context<AppEnv>,

@@ -9,7 +9,11 @@ const COUNTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'
 /** Probes request these paths every few seconds, and their traces would bury all others. */
 const UNTRACED = /^\/(healthz|readyz|metrics)$/
 
-/** ~ */
+/**
+ * The outermost middleware. It counts and times each request under its route pattern, and opens a span as a child of
+ * the caller's `traceparent`, whose `tracestate` goes on with it. The response names the span in `traceresponse`, as
+ * W3C Trace Context level 2 says.
+ */
 export function observe(metrics: Metrics, tracing: Tracing | undefined): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const began = performance.now()

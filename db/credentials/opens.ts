@@ -65,7 +65,12 @@ const countersOf = perDatabase(() => {
   return { count: createBatches(work, 1_000) }
 })
 
-/** ~ */
+/**
+ * Makes one audit entry of how often a credential was opened by a workflow, a forwarder or guardrails in an hour, once
+ * the hour is over. Any number of processes may do so at once. A team whose chain cannot take an entry does not stop
+ * the others: `tell` is called with the failure, and it is tried again the next time. Resolves to how many entries were
+ * made.
+ */
 export async function settleOpenings(
   store: Store,
   tell: (teamId: string, error: unknown) => void,

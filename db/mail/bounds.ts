@@ -17,7 +17,10 @@ export type MailSpender = { teamId: string; userId: string | null }
 /** Why no mail can be sent at the moment, and when the next one can be. */
 export type SpentFault = { message: string; waitMs: number }
 
-/** ~ */
+/**
+ * Counts a mail that is about to be sent. Resolves to why it must not be, if its hour is used up: then nothing is
+ * counted.
+ */
 export async function spendMail(
   store: Store,
   { teamId, userId }: MailSpender,

@@ -15,7 +15,11 @@ const HOURS = 168
 const EXECUTIONS = 20_000
 const PAUSE_MS = 20
 
-/** ~ */
+/**
+ * Folds how executions ended in the hours that are over: from then on they are read from there, and deleting executions
+ * changes nothing. Any number of processes may do so. Stops early when `signal` is aborted. Returns how many hours it
+ * folded.
+ */
 export async function foldExecutionHours(store: Store, signal?: AbortSignal): Promise<number> {
   let folded = 0
   for (let team = await findTeam(store); team && !signal?.aborted; team = await findTeam(store, team)) {

@@ -22,7 +22,10 @@ type Options = {
   bus: Bus
   /** Whether the operator's decision holds that proxies close nothing. */
   isDecided: () => Promise<boolean>
-  /** ~ */
+  /**
+   * Called in each process with the reason whenever it closes what is open by default, and with null when that is open
+   * again.
+   */
   onChange: (why: string | null) => void
 }
 

@@ -44,7 +44,12 @@ export type RecoverOptions = {
 /** Why an execution is not repeated: its reply belongs to a message that is there already. */
 export const IN_CHAT = 'The execution replies in a chat: post the message again instead'
 
-/** ~ */
+/**
+ * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of nodes that
+ * succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR, or a BUILDER if
+ * outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the execution is open, has
+ * succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it was not kept.
+ */
 export async function recoverExecution(
   scope: Scope,
   id: string,

@@ -136,7 +136,11 @@ async function openHookSecret(store: Store, { workflow }: Webhook, id: unknown):
   })
 }
 
-/** ~ */
+/**
+ * Accepts an execution of the webhook's workflow that starts at the webhook. If an execution was started before by the
+ * same id or by the same stamp of its `delivery`, returns that one. A fresh one gets the `files` that came with the
+ * call. Throws as addExecution does.
+ */
 export async function startWebhook(
   store: Store,
   hook: Webhook,

@@ -55,7 +55,10 @@ export function listHidden(node: GraphNode): string[] {
   return findHidden(pickCarried(node)).map(namePath)
 }
 
-/** ~ */
+/**
+ * Puts the stored secrets, or the credentials that have them, back where a program sends the `[hidden]` that it has
+ * read. `problems` names every other `[hidden]` in the place of a secret, which would be stored as the secret itself.
+ */
 export function restoreSecrets(
   nodes: GraphNode[],
   stored: GraphNode[],

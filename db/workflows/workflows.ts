@@ -217,7 +217,12 @@ export function tagWorkflow(workflow: {
   return createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 22)
 }
 
-/** ~ */
+/**
+ * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A changed graph,
+ * and changed notes, become a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name; INVALID
+ * if the graph is not valid, or if the workflow is active without a trigger or with unreachable nodes;
+ * PRECONDITION_FAILED if `expected` does not contain the workflow's current tag (see tagWorkflow).
+ */
 export async function updateWorkflow(
   scope: Scope,
   id: string,
@@ -329,7 +334,10 @@ export async function updateWorkflow(
   return guardName(patch.name ?? '', () => update())
 }
 
-/** ~ */
+/**
+ * Deletes a workflow with all its executions (BUILDER), and disables its widgets. Returns the ids of the executions
+ * that Temporal may still know: their DELETE is queued, which also ends running ones. Throws NOT_FOUND.
+ */
 export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   return change(scope, 'WORKFLOW_DELETED', teamId, async (tx) => {

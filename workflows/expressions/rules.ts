@@ -9,7 +9,11 @@ export type Rules = (typeof RULES)[number]
 /** The rules of graphs that are created anew. */
 export const NEWEST_RULES: Rules = 2
 
-/** ~ */
+/**
+ * What expressions mean while a node is evaluated. `note` is told of what they read in vain and of conditions that are
+ * no booleans, by the text of the config that has the expression; `log` of what they write to the console. Under the
+ * rules 1 nothing is noted.
+ */
 export type Reading = Language & {
   note?: (text: string, message: string) => void
   log?: (lines: { level: string; text: string }[]) => void

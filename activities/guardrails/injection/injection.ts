@@ -28,7 +28,10 @@ export function thresholdOf(sensitivity: number): number {
   return Math.max(LEAST_CONFIDENCE, 1 / (1 + Math.exp(-odds)))
 }
 
-/** ~ */
+/**
+ * The places where a text tries to take over a model that reads it, in units of the original text, sorted by start,
+ * none over another. A higher `sensitivity` (0 to 1) gives the same findings and more. Linear time, no state.
+ */
 export function findInjection(views: TextView[], sensitivity: number): Injection[] {
   const threshold = thresholdOf(sensitivity)
   return listInjections(views).filter(({ confidence }) => confidence >= threshold)

@@ -52,7 +52,10 @@ function moveColumn(message: string): string {
   })
 }
 
-/** ~ */
+/**
+ * Runs the code of a rule on a text, in a sandbox of its own in an evaluator process. Throws only if no process was
+ * free in `patienceMs`.
+ */
 export async function judgeByCode(
   { evaluator, patienceMs }: { evaluator?: Evaluator | undefined; patienceMs?: number | undefined },
   { team, workflow }: Asker,

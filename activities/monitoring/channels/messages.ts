@@ -57,7 +57,10 @@ export function describeTest(id: string, teamId: string, url: string): Notificat
   }
 }
 
-/** ~ */
+/**
+ * A message as a mail of plain text. Its title is what users have named, so the subject is only for a server of their
+ * own.
+ */
 export function writeNoticeMail({ data }: NotificationMessage): { subject: string; text: string } {
   const facts = [
     `Severity: ${data.severity}`,

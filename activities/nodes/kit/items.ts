@@ -6,7 +6,10 @@ import { NodeFailure } from './failure.ts'
 import { writeJson } from './json.ts'
 import type { NodeContext } from './node.ts'
 
-/** ~ */
+/**
+ * The items of a list node, from the config's `key`; without `items`, those of its inputs. A value that is not an array
+ * counts as a single item, because JSONata returns a single match without its array; null gives no items.
+ */
 export async function readItems({ config, bindings, evaluator, inputs }: NodeContext, key = 'items') {
   if (config[key] === undefined && key === 'items') return listOwnItems(inputs)
   const value = await evaluator.render(config[key], bindings)

@@ -5,7 +5,11 @@ import { isXmlName } from './names.ts'
 /** A child as it is written: a text or an element (or an instruction) without the line that it may stand on. */
 type Part = { text: string } | { write: (depth: number) => string }
 
-/** ~ */
+/**
+ * XML of an object in the shape that parseXml reads, with or without `order`, so that it is read as the same again.
+ * With `document` it must have one root. What it says of its encoding is UTF-8, as all that is written. Throws an Error
+ * for names and texts that XML cannot have.
+ */
 export function buildXml(value: Record<string, unknown>, { document = false } = {}): string {
   const { '?xml': declaration, ...rest } = value
   if (Object.keys(rest).some((key) => key.startsWith('@')))

@@ -11,7 +11,10 @@ const INSTRUCTION = /<\?(?!xml[\s?])[^\s?>][\s\S]*?\?>/iy
 const DECLARATION = /<!(ELEMENT|ATTLIST|NOTATION)[ \t\n](?:"[^"]*"|'[^']*'|[^>"'<])*>/y
 const END = new RegExp(`\\]${SPACE}*>`, 'y')
 
-/** ~ */
+/**
+ * The place after a document type. What it declares is not needed, for entities and default values of attributes, which
+ * would change what the document says, are refused. An external one is not fetched.
+ */
 export function skipDoctype(text: string, from: number): number {
   let at = from
   const take = (pattern: RegExp): string | undefined => {

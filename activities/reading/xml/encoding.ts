@@ -2,7 +2,10 @@ import { findByteOrderMark, openDecoder } from '../charset.ts'
 
 const HEAD = 1_024
 
-/** ~ */
+/**
+ * The encoding of XML by its first bytes: that of its byte order mark, else the one in its declaration; undefined if it
+ * has neither, or one that is not known. What can be read as ASCII is not UTF-16, whatever it says.
+ */
 export function findXmlEncoding(bytes: Uint8Array): string | undefined {
   const mark = findByteOrderMark(bytes)
   if (mark) return mark

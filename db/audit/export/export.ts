@@ -22,7 +22,12 @@ export type ExportRange = { from?: number | undefined; to?: number | undefined }
 /** Lines of an export. `close` ends it at once, and may be called at any time, and again. */
 export type OpenAuditExport = { lines: AsyncGenerator<string>; close: () => Promise<void> }
 
-/** ~ */
+/**
+ * Begins an export of a team's chain, as it is at this moment (ADMIN). The export is an entry itself, and a checkpoint
+ * is signed behind it: without `to`, the export ends with it, else with the first checkpoint from there on. If the
+ * chain is broken, the entry goes to the instance's chain, there is no checkpoint, and all entries are exported. Throws
+ * FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other exports leave no slot for 30 s.
+ */
 export async function openAuditExport(
   scope: Scope,
   teamId: string,

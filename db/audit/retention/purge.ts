@@ -31,7 +31,13 @@ type Plan = {
   provenBy: number | null
 }
 
-/** ~ */
+/**
+ * Removes the entries of a team that are older than its retention period, by the clock of the database (ADMIN). They
+ * are verified before, and an anchor that is signed says where the chain begins from then on; the purge is an entry,
+ * even if there was nothing to remove. Entries before one that has reopened the chain wait until that is old enough
+ * too. `check` verifies them, if not this thread. Throws CONFLICT if what is to be removed does not verify, FORBIDDEN,
+ * NOT_FOUND and AUDIT_CHAIN_BROKEN.
+ */
 export async function purgeAudit(scope: Scope, teamId: string, check?: PrefixChecker): Promise<Purge> {
   await demandTeam(scope, teamId, 'ADMIN')
   const plan = await readSnapshot(scope.store.db).execute((db) => planPurge(db, scope.store, teamId, check))

@@ -8,7 +8,13 @@ import { finishPurges, purgeIfDue, type TellFailure } from './purge.ts'
 /** Who removes old entries by itself, in the words of the audit. */
 const ACTOR = { kind: 'SYSTEM', id: null, name: 'audit retention' } as const
 
-/** ~ */
+/**
+ * Removes the entries that are older than their teams' retention periods, once a day for each team that wants that, and
+ * goes on with what other processes have begun. The rows say when a team was looked at, so that any number of processes
+ * share the work; after a failure a team is looked at again within the hour. `tell` is called with failures: the other
+ * teams go on. `check` verifies what is to be removed, if not this thread. Stops early when `signal` is aborted.
+ * Resolves to how many entries were removed.
+ */
 export async function purgeByPolicy(
   store: Store,
   tell: TellFailure,

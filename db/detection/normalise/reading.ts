@@ -4,7 +4,10 @@
  */
 export type MappedText = { text: string; starts: Int32Array; ends: Int32Array }
 
-/** ~ */
+/**
+ * A text read in place of the units of a reading from `start` up to `end`; `from` says from which of them each unit
+ * came.
+ */
 export type Edit = {
   start: number
   end: number

@@ -4,7 +4,10 @@
  */
 export type DateKind = 'day' | 'moment' | 'time' | 'elapsed' | undefined
 
-/** ~ */
+/**
+ * The formats of dates that a workbook does not list. Those from 27 on are other dates and times in each language of
+ * East Asia.
+ */
 const BUILT_IN: [from: number, to: number, code: string][] = [
   [14, 17, 'm/d/yyyy'],
   [18, 21, 'h:mm:ss'],
