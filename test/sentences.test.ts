@@ -33,8 +33,8 @@ function readScript(file: string, text: string): Comment[] {
 }
 
 /** The comments of CSS and SQL. A `--` in a string of SQL would be taken for one: no file has any. */
-function readOthers(file: string, text: string): Comment[] {
-  const pattern = file.endsWith('.sql') ? /--.*|\/\*[\s\S]*?\*\//g : /\/\*[\s\S]*?\*\//g
+function readOthers(text: string, isSql: boolean): Comment[] {
+  const pattern = isSql ? /--.*|\/\*[\s\S]*?\*\//g : /\/\*[\s\S]*?\*\//g
   return joinLines(
     [...text.matchAll(pattern)].map((found) => ({
       line: countLines(text.slice(0, found.index)),
@@ -64,10 +64,21 @@ function judgeComment({ text }: Comment): string[] {
   return [WORDS, BEGINNINGS].flatMap((pattern) => pattern.exec(text)?.[0] ?? [])
 }
 
+/** Whether a file may have a finding, so that only some files need to be parsed. */
+function isSuspect(text: string, lines: string[]): boolean {
+  const joined = text.replace(/\n\s*(?:\*|\/\/|--)?\s*/g, ' ')
+  return (
+    WORDS.test(joined) || /\b(?:What|So|Of)\b/.test(joined) || lines.some(({ length }) => length > MAX_WIDTH)
+  )
+}
+
 async function findComments(file: string): Promise<string[]> {
   const text = await readFile(join(ROOT, file), 'utf8')
-  const comments = /\.(?:css|sql)$/.test(file) ? readOthers(file, text) : readScript(file, text)
   const all = text.split('\n')
+  if (!isSuspect(text, all)) return []
+  const comments = /\.(?:css|sql)$/.test(file)
+    ? readOthers(text, file.endsWith('.sql'))
+    : readScript(file, text)
   return comments.flatMap((comment) => {
     const wide = comment.lines.some((_, at) => all[comment.line - 1 + at]!.length > MAX_WIDTH)
     const faults = [...judgeComment(comment), ...(wide ? [`more than ${MAX_WIDTH} characters`] : [])]

@@ -16,10 +16,10 @@ const OWN_LINE = /^\ufeff?"?sep=([^\r\n])"?(?:\r\n|\n|\r|$)/i
 export type FoundDelimiter = { delimiter: string; others: string[]; rest: string }
 
 /**
- * The delimiter of a CSV text, and its `rest` without a line such as `sep=;`, which says it. Else it is the first
- * candidate that gives most of the first 20 records the same number of fields, two or more; a comma if there is none.
- * One that gives the first record that number, too, goes before others: in `id,tags` there is no bar, whatever the
- * cells below have.
+ * The delimiter of a CSV text, and its `rest` without a line such as `sep=;`, which names it. Without such a line it is
+ * the first candidate that gives most of the first 20 records the same number of fields, two or more; else a comma. A
+ * candidate that gives the first record that number, too, goes before others: in `id,tags` there is no bar, whatever
+ * the cells below have.
  */
 export function findDelimiter(text: string): FoundDelimiter {
   const own = OWN_LINE.exec(text)
