@@ -360,10 +360,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/**
- * Runs stay on the version that they began on, until they continue as new. Firings do not
- * (workflows/run/bundle/versioned.ts).
- */
+/** Runs keep the version that they began on until they continue as new. Firings do not (run/bundle/versioned.ts). */
 function pinTo(version: DeploymentVersion): WorkerDeploymentOptions {
   return { useWorkerVersioning: true, version, defaultVersioningBehavior: 'PINNED' }
 }
