@@ -80,10 +80,7 @@ export function createReplyText() {
     /** The attempt that a step is at; 0 if the step has no text yet. */
     attemptOf: (step: number) => steps.find((one) => one.step === step)?.attempt ?? 0,
 
-    /**
-     * Up to `most` characters of the text from a place on; null if there is no text there yet, undefined if it is not
-     * kept here.
-     */
+    /** Up to `most` characters from a place on; null if none have come yet, undefined if they are not kept here. */
     read(from: number, most: number): Stretch | null | undefined {
       if (from >= length) return null
       if (from < (parts[0]?.at ?? length)) return undefined
