@@ -285,7 +285,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   })
   const runs = [worker.run(), models.run()]
   const stopped = Promise.all(runs).then(() => {})
-  // A caller that does not wait for one of the two ends learns of a failure from the other.
+  // A failure must not be an unhandled rejection while nothing waits for the end.
   stopped.catch(() => {})
   const stopCalling = startCalling({ store, outside: options.outside, log }, options.bus)
   const stopReplying = startReplying({ store, log }, options.bus)
