@@ -53,13 +53,13 @@ type State = {
   watcher: string
   /** The connection that listens; undefined while it is lost. */
   client: pg.Client | undefined
-  /** Whom to wake, by execution. */
+  /** The watchers, by execution. */
   watched: Map<string, Set<() => void>>
   /** The executions of which PostgreSQL knows, or is being told, that this process watches them. */
   registered: Set<string>
   /** Whether executions end in this process. */
   endsHere: boolean
-  /** Whom to wake for errands. */
+  /** The functions that are called for errands. */
   errands: Set<() => void>
   /** Who hears what processes tell each other. */
   hearers: Set<(text: string | null) => void>

@@ -60,7 +60,7 @@ export type Config = {
   rateLimits: boolean
   /** Whether a text passes a guardrail check that could not be made. */
   guardrailOnError: 'open' | 'closed'
-  /** Whether anybody may create an account. */
+  /** Whether anyone may create an account. */
   signUp: 'open' | 'closed'
   /** The server that sends mail; undefined without one. */
   smtp: SmtpOptions | undefined

@@ -56,7 +56,7 @@ export function listServerArguments(options: {
     '--log-level=error',
     '--sqlite-pragma=journal_mode=wal',
     `--sqlite-pragma=synchronous=${options.durable ? 'full' : 'off'}`,
-    // In pages of 4 KB. By default the log is written back after each 1,000 of them, while everybody waits.
+    // In pages of 4 KB. By default the log is written back after each 1,000 of them, while all requests wait.
     '--sqlite-pragma=wal_autocheckpoint=20000',
     ...Object.entries(DYNAMIC).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
   ]

@@ -58,7 +58,7 @@ export function partOf(output: unknown, handle: string | null): unknown {
   return main
 }
 
-/** What comes along a taken edge, from the output of its source. */
+/** The value that a taken edge brings, from the output of its source. */
 export function valueAlong({ part }: TakenEdge, output: unknown): unknown {
   return part === undefined ? output : partOf(output, part)
 }

@@ -46,8 +46,8 @@ const MAX_GAP_MS = 5_000
 const LOOK_MS = 10_000
 
 /**
- * The replies that are read in this process. What comes in this process is heard at once; for what others have stored
- * there is one query for all of them together, after a notification.
+ * The replies that are read in this process. Text that is written in this process is heard at once; for the text that
+ * others have stored there is one query for all of them together, after a notification.
  */
 export function createReplyFeeds({ store, bus, listWaiting }: Deps) {
   const feeds = new Map<string, Feed>()

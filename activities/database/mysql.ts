@@ -272,7 +272,7 @@ function carryOut(connection: Connection, { sql, params, maxRows }: Statement): 
   })
 }
 
-/** The driver keeps as many columns as a server announces, before anybody can look at them. */
+/** The driver keeps as many columns as a server announces, before they can be checked. */
 function limitColumns(command: NodeJS.EventEmitter): void {
   let count: unknown
   Object.defineProperty(command, '_fieldCount', {

@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 import { listAddressForms, normalizeAddress, tidyHost } from './addresses.ts'
 
 /**
- * What may be called besides public addresses, and what may not be called at all. An entry is an address, a range
- * such as `10.0.0.0/8`, a host such as `api.example.com`, or all hosts below one: `*.example.com`.
+ * The targets that are allowed besides public addresses, and those that are always refused. An entry is an address, a
+ * range such as `10.0.0.0/8`, a host such as `api.example.com`, or all hosts below one: `*.example.com`.
  */
 export type EgressRules = { allow: readonly string[]; deny: readonly string[] }
 

@@ -64,7 +64,7 @@ const REST_MS = 1_000
 const MOST_REST_MS = 20_000
 /** How long the end of a call is tried to be noted. */
 const NOTE_MS = 60_000
-/** So often a vendor is asked again who was not able to answer, and a judge who gave no answer that can be read. */
+/** How often a vendor that was not able to answer is asked again, and a judge whose answer cannot be read. */
 const RETRIES = 2
 const RESAMPLES = 2
 /** Models that reason first need most of them for that. */

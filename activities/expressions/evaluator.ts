@@ -70,7 +70,7 @@ export type Evaluator = {
   close(): Promise<void>
 }
 
-/** What came of work on a file that did not fail. */
+/** The result of work on a file that did not fail. */
 type FileDone = Exclude<FileResult, { fault: unknown }>
 
 /**

@@ -21,8 +21,8 @@ export type WorkerPlaces = {
 const LARGE_SEGMENTS = 80
 
 /**
- * Those of a team who come again in vain are less than 20 a second, all together: each of them costs Temporal
- * and the worker some work.
+ * The tasks of a team that come again without getting a place are less than 20 a second, all together: each of them
+ * costs Temporal and the worker some work.
  */
 export function createWorkerPlaces(slots: {
   attempts: number

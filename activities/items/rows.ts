@@ -169,7 +169,7 @@ async function fillDirectly(
   return column
 }
 
-/** The column of a light expression, with what it reads in vain told. */
+/** The column of a light expression. Tells its paths that lead nowhere. */
 async function fillHere(
   watch: Watch | undefined,
   placed: PlacedExpression,

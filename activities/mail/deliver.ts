@@ -68,7 +68,7 @@ async function writeLetter(carrier: MailCarrier, mail: DueMail): Promise<Letter 
   return say('Confirm your e-mail address', [
     `Somebody, we hope you, gave this e-mail address for an account at\n${publicUrl}`,
     'To confirm that it is yours, open this link, sign in to that account, and\npress "Confirm" if you are asked:',
-    // What follows the # stays in the browser, out of the logs on the way.
+    // The part after the # stays in the browser, out of the logs on the way.
     `${publicUrl}/#/confirm?token=${token}`,
     `The link works once, within ${MAIL_HOURS} hours. If it was not you, ignore this mail.`,
   ])

@@ -53,7 +53,7 @@ export function chooseTls(
   if (tls === 'always' || (tls === 'auto' && port === implicitPort)) return { how: 'at once', verified: true }
   if (tls === 'offered') return { how: 'if offered', verified: true }
   if (tls === 'required' || !isLoopback(remoteAddress)) return { how: 'required', verified: true }
-  // What does not leave this machine needs no secrecy, and a certificate for it is seldom to be had.
+  // A connection within this machine needs no secrecy, and a certificate for it is seldom to be had.
   return { how: 'if offered', verified: false }
 }
 
@@ -169,7 +169,7 @@ export async function openSmtp(login: MailLogin, dial: Dial, signal: AbortSignal
   }
 }
 
-/** What leaves this machine in clear text, or to a server that takes mail of anybody, deserves a warning. */
+/** A mail that leaves this machine in clear text, or for a server that takes mail of anyone, deserves a warning. */
 function warnOfWay({
   host,
   remoteAddress,

@@ -48,7 +48,7 @@ export async function parseOwnJson(text: string, pace: ReturnType<typeof createP
   function endContainer(at: number): void {
     const value = values[depth]
     if (value) {
-      // What has been parsed so far ends with a comma, unless it is the value of the last entry.
+      // The text that has been parsed so far ends with a comma, unless it is the value of the last entry.
       if (built[depth]) demandBlank(from[depth]!, at)
       else if (text.slice(from[depth]!, at).trim() === '') throw invalidJson()
       else parsePiece(depth, at)

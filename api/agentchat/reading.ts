@@ -94,7 +94,7 @@ export function createReplyReader(
     const found = text.read(at, most)
     if (found === null) return null
     const stretch = found ?? (await readStored(most))
-    // What comes meanwhile may have taken the text away again.
+    // A newer attempt may have taken the text away meanwhile.
     if (text.keptSince(cuts) < at + most) return 'again'
     if (!stretch) return null
     return take(stretch)
@@ -129,7 +129,7 @@ export function createReplyReader(
   async function readEnd(end: ReplyState | 'gone'): Promise<ReplyNews | 'again'> {
     if (end === 'gone' || end.status === 'FAILED') return { kind: 'end', state: end }
     const had = savedFrom ?? target?.at ?? at
-    // What has come may be lost with the process that wrote it, before it was stored.
+    // Text that was shown may be lost with the process that wrote it, before it was stored.
     if (had > end.length) return reset()
     if (had >= end.length && savedFrom !== undefined) return { kind: 'end', state: end }
     if (ahead === '') {

@@ -4,7 +4,7 @@ import { type FilePart, readMultipart, whole } from '../bodies/multipart.ts'
 
 export type UploadLimits = { maxBytes: number; maxCount: number }
 
-/** What came: `body` has the files as values, `files` are all of them. They belong to no execution yet. */
+/** The received form: `body` has the files as values, `files` are all of them. They belong to no execution yet. */
 export type Received = { body: unknown; files: StoredFile[] }
 
 /**

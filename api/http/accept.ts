@@ -32,9 +32,9 @@ export type Rule = {
   summary: string
   description?: string
   /**
-   * Who may call the route. 'public': anybody, without credentials. 'user': any signed-in user or SDK token.
-   * 'session': any signed-in user, but no SDK token. 'instance': only the instance's admin, signed in.
-   * 'member': any role in the team. A role: that role in the team, or a higher one.
+   * Who may call the route. 'public': anyone, without credentials. 'user': any signed-in user or SDK token. 'session':
+   * any signed-in user, but no SDK token. 'instance': only the instance's admin, signed in. 'member': any role in the
+   * team. A role: that role in the team, or a higher one.
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
   /** Refuses requests to a public route for other reasons than a role. Called once they are counted. */

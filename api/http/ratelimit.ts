@@ -31,13 +31,12 @@ export function isCounted(c: Context): boolean {
 }
 
 /**
- * Returns a function that counts one request, and only once, however often it is called. The request counts
- * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
- * without valid credentials the user of a known device who signs in, or the client's address; if the request has `buckets`,
- * against each of those instead. What counts
- * against a FREE team counts against all FREE teams of the user too, because anybody may make teams. The
- * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the database takes no
- * changes, requests that only read are not counted.
+ * Returns a function that counts one request, and only once, however often it is called. The request counts against the
+ * team of its SDK token; else the team it is about, if the caller is a member; else the user; and without valid
+ * credentials the user of a known device who signs in, or the client's address; if the request has `buckets`, against
+ * each of those instead. A request of a FREE team counts against all FREE teams of the user too, because users may make
+ * any number of teams. The function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the
+ * database takes no changes, requests that only read are not counted.
  */
 export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
   putLimitHeaders(put)

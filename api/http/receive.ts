@@ -85,7 +85,7 @@ export function findProxyHeader(c: Context): string | undefined {
   return names.find((name) => /^(forwarded|via|x-real-ip|x-forwarded-.*)$/.test(name))
 }
 
-// A proxy that was not announced may serve this machine's service to anybody.
+// A proxy that was not announced may serve this machine's service to anyone.
 function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
   if (proxyHops > 0 || !exposure || exposure.why() !== null) return
   const header = findProxyHeader(c)
@@ -119,7 +119,7 @@ function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   if (origin === undefined) return false
   const page = URL.parse(origin)
   if (!page || page.host !== c.req.header('host')?.toLowerCase()) return true
-  // Over http anybody on the way can write the page of a name. A proxy in front may add https, never take it.
+  // Over http an attacker on the way can write the page of a name. A proxy in front may add https, never take it.
   return secure && page.protocol !== 'https:' && !isLoopback(page.hostname)
 }
 

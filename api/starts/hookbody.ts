@@ -31,7 +31,7 @@ type HookBody = {
   /** All files, with that one. */
   files: StoredFile[]
   delivery: Delivery | undefined
-  /** What became of numbers that are too large. */
+  /** The warning about numbers that are too large. */
   warning?: string | undefined
 }
 

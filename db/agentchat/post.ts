@@ -170,8 +170,8 @@ async function findPosted(
 }
 
 /**
- * Stops the reply that is being written in a chat of the caller, and returns it; null if none is. What has come of its
- * text is kept. Throws NOT_FOUND and FORBIDDEN.
+ * Stops the reply that is being written in a chat of the caller, and returns it; null if none is. The text that has
+ * come so far is kept. Throws NOT_FOUND and FORBIDDEN.
  */
 export async function stopChatReply(
   scope: Scope,

@@ -64,15 +64,15 @@ export type ChatSessionQuery = PageRequest & {
   teamId: string
   workflowId?: string | undefined
   search?: string | undefined
-  /** Those of everybody in the team, without visitors: only for its ADMINs. */
+  /** The sessions of all members of the team, without visitors: only for its ADMINs. */
   all: boolean
   /** Those of the visitors of this widget: only for ADMINs. */
   widgetId?: string | undefined
 }
 
 /**
- * The caller's sessions in a team, everybody's, or those of a widget's visitors, those with the newest messages first
- * (OPERATOR). `search` matches any part of a title or of a message, ignoring case.
+ * The caller's sessions in a team, those of all members, or those of a widget's visitors, those with the newest
+ * messages first (OPERATOR). `search` matches any part of a title or of a message, ignoring case.
  */
 export async function listChatSessions(
   scope: Scope,

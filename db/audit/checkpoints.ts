@@ -16,7 +16,7 @@ import {
 } from './proofs/publickeys.ts'
 import { timeText } from './times.ts'
 
-/** What a chain was at some time, signed for everybody: `hash` is hexadecimal, `signature` base64. */
+/** The state of a chain at some time, signed so that anyone can verify it: `hash` is hexadecimal, `signature` base64. */
 export type SignedCheckpoint = {
   teamId: string
   seq: number

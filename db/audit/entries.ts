@@ -23,7 +23,7 @@ export type StoredEntry = AuditCore & {
   keyId: string | null
 }
 
-/** An export reads them on the thread that serves everybody: a page is some 10 ms of work. */
+/** An export reads them on the thread that serves all requests: a page is some 10 ms of work. */
 const PAGE = 200
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'

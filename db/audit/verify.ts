@@ -140,7 +140,7 @@ async function findProblem(
   return { kind: verdict, seq, at: rows[0]?.at ?? null }
 }
 
-/** What can be said of an entry that a caller has noted before the others are read. */
+/** Judges an entry that a caller has noted, before the others are read. */
 export function judgePlace({ base }: ChainProofs, noted: Checkpoint): 'found' | 'missing' | 'purged' {
   if (noted.seq < base.seq) return 'purged'
   return isNoted(base, noted) ? 'found' : 'missing'

@@ -4,7 +4,7 @@ import { findFault, isBlank, type StoredEntry, type StoredRange } from './entrie
 import type { IsErased } from './erasure/erasures.ts'
 import { isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
 
-/** What can be wrong with a chain. */
+/** The faults that a chain can have. */
 export const VERDICTS = [
   /** The entry's columns do not match its hash. */
   'entry_modified',

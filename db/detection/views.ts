@@ -46,7 +46,7 @@ const DECODERS: [ViewKind, (text: string) => Edit[]][] = [
   ['despaced', findSpacing],
 ]
 
-/** What may be read besides the text and its folded form: as much again, and so much more. */
+/** The room for further readings, besides the text and its folded form: as much again, and a fixed amount. */
 const LEAST_ROOM = 20_000
 
 /**

@@ -11,7 +11,7 @@ import type { Scope } from '../scope.ts'
 const SEARCH_MS = 1_000
 const MOST_FOUND = 1_000
 
-/** One statement looks at so many executions, but at no more of them once their inputs together have so many bytes. */
+/** One statement looks at this many executions, or at fewer if their inputs together have this many bytes. */
 const FIRST_ROWS = 500
 const ROWS = 8_000
 const BYTES = 4_000_000

@@ -28,7 +28,7 @@ export async function spendMail(
 ): Promise<SpentFault | null> {
   const { account, team, instance } = MAILS_AN_HOUR
   const ofInstance = store.mailsPerHour ?? instance
-  // In this order for all, and the one that everybody shares last, because it is held until the commit.
+  // In this order for all, and the bound that all share last, because it is held until the commit.
   const bounds = [
     ...(userId === null ? [] : [{ key: `account ${userId}`, most: account, whose: 'you can send' }]),
     ...(userId !== null && isQuestion

@@ -8,7 +8,7 @@ import type { Store } from '../scope.ts'
 import { loadMonitoringConfig } from './config.ts'
 import { awaitsNotice, type PlaybookConditions } from './playbooks/playbooks.ts'
 
-/** What cannot be worked on is left alone for so long, so that it holds nothing else up. */
+/** A notice that cannot be worked on rests for this long, so that it holds nothing else up. */
 const REST_SECONDS = 60
 
 /** For how many days notices are kept, with all that was made of them. */

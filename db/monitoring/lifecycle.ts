@@ -17,7 +17,7 @@ export type WatchVerdict = {
 /** The alert that is not resolved yet, or the one that was resolved last. */
 export type KnownAlert = { severity: AlertSeverity; observed: number; resolvedAt: Date | null }
 
-/** What becomes of its alert. */
+/** The change of its alert. */
 export type AlertStep = 'OPEN' | 'UPDATE' | 'RESOLVE' | 'NONE'
 
 /** The number of quiet windows that resolve an alert; or the time with too little data for any verdict. */

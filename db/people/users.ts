@@ -182,7 +182,7 @@ export function demandPassword(password: string, field: string, user: Omit<NewUs
   if (message) throw invalid([{ path: field, message }])
 }
 
-/** Whether anybody has an account yet. */
+/** Whether any account exists yet. */
 export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }

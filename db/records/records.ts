@@ -159,7 +159,10 @@ export async function listNodeExecutions(
   return makePage(await showNodes(nodes, hidden ? null : values, execution, usageOf), total, query)
 }
 
-/** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
+/**
+ * Without `values`, records show only the parts of a chat's that every member may see: the nodes, their status and
+ * times.
+ */
 async function showNodes(
   nodes: StoredNode[],
   values: RecordValues | null,

@@ -9,7 +9,7 @@ import { decodeUriPart } from '../../workflows/texts.ts'
 import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
 
-/** What follows the host of a web hook whose address is a secret. */
+/** The path after the host of a web hook whose address is a secret. */
 const HOOK =
   /(?<=\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g
 

@@ -182,7 +182,7 @@ async function readHead(db: Db, teamId: string): Promise<number> {
   return head?.seq ?? 0
 }
 
-/** What comes after an entry that is not there yet would be left out without a word. */
+/** With a number beyond the newest entry, the entries up to it would be left out without a word. */
 function demandPlace(after: number | undefined, head: number): void {
   if (after !== undefined && after > head)
     throw invalid([{ path: 'after', message: `must be at most ${head}, the number of the newest entry` }])

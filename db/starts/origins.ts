@@ -39,7 +39,7 @@ export type AnyStart = TraceContext & {
   given?: Presets | undefined
   /** The only node to execute; all nodes if it is undefined. */
   onlyNode?: string | undefined
-  /** Whom to tell when it has ended. */
+  /** The receiver that is told when it has ended. */
   callback?: NewCallback | undefined
   /** What else the request contained: it must be the same in every request with the same `idempotencyKey`. */
   asked?: unknown

@@ -13,7 +13,7 @@ import { readStartable } from '../starts/startable.ts'
 
 export const WIDGET_POSITIONS = ['bottom-right', 'bottom-left'] as const
 
-/** How a widget looks, and what it says before anybody has said anything. Colours are `#rrggbb`. */
+/** How a widget looks, and what it says before the first message. Colours are `#rrggbb`. */
 type WidgetTheme = {
   colours: { accent: string; background: string; text: string }
   title: string
@@ -26,7 +26,7 @@ type WidgetLimits = { perVisitor: number; perDay: number }
 
 export type Widget = {
   id: string
-  /** What the snippet on a page has. It is no secret: everybody who sees the page sees it. */
+  /** The key in the snippet on a page. It is not secret: all who see the page can read it. */
   key: string
   teamId: string
   name: string

@@ -128,7 +128,7 @@ function hideWithin(value: unknown, masked: unknown): unknown {
   }
 }
 
-/** What may precede a credential in a header. */
+/** The words that may precede a credential in a header. */
 const SCHEME = /^\s*(?:bearer|basic|token|bot|apikey|key)?\s*$/i
 
 /**

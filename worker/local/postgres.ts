@@ -26,7 +26,7 @@ export type PostgresCluster = {
   command: string
   args: string[]
   osUser: OsUser | undefined
-  /** How anybody on this machine reaches the database, who has its password. */
+  /** The address for anyone on this machine who has the password. */
   url: string
   /** The same for the service: over a Unix socket, which costs less than TCP. The host and port are still named. */
   serviceUrl: string

@@ -43,10 +43,10 @@ export type References = {
 export type Meter = { left: number }
 
 /**
- * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths
- * (within the config) of `conditions` are read as conditions or as code, all others as templates. Keys are not
- * read. Under the rules 2 a text that begins with `=` is JavaScript. What may be a mistake is looked for if it
- * `advises`. `texts` says of a path which texts are no expressions, or know `$args`.
+ * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths (within the
+ * config) of `conditions` are read as conditions or as code, all others as templates. Keys are not read. Under the
+ * rules 2 a text that begins with `=` is JavaScript. With `advises` it also looks for likely mistakes. `texts` says for
+ * a path which texts are no expressions, or know `$args`.
  */
 export function* findReferences(
   value: unknown,

@@ -85,7 +85,7 @@ export function checkJsonSchema(schema: unknown): Problem[] {
   return problems.slice(0, MAX_NAMED)
 }
 
-/** Looks no deeper than that, so that it needs no more of the stack itself. */
+/** Looks no deeper than that, so that it cannot overflow the stack itself. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((child) => isDeeper(child, levels - 1))

@@ -103,7 +103,7 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends string[]>(...options: T) =>
   v.picklist(options, `must be ${options.slice(0, -1).join(', ')} or ${options.at(-1)}`)
 
-/** What becomes of the numbers of a JSON text that are too large to be held exactly. Without it they are texts. */
+/** The form of the numbers of a JSON text that are too large to be held exactly. Without it they are texts. */
 export const largeNumbersField = oneOf('text', 'number')
 export const LARGE_NUMBERS =
   'What becomes of integers beyond 2^53: a text of their digits, unless it is number, which rounds them.'

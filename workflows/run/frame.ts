@@ -116,8 +116,8 @@ export function framesTo(plan: Plan, root: Frame, frame: Frame): Frame[] {
 }
 
 /**
- * What comes to a node: its taken in-edges or, for the first nodes of a body, the item. To a node that works on one
- * item comes that, and what comes to the node whose item it is only if its config reads that.
+ * The input of a node: its taken in-edges or, for the first nodes of a body, the item. A node that works on one item
+ * gets that item, and the input of the node whose item it is only if its config reads it.
  */
 export function inputOf(
   plan: Plan,

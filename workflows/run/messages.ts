@@ -48,7 +48,7 @@ export type AttemptInput = {
   sources: string[]
   /** The taken in-edges, if one of the sources left by several handles. */
   taken?: TakenEdge[]
-  /** What comes to a node that works on one of its items, if that is the item of a loop around it. */
+  /** For a node that works on one of its items: the input of its node, if that is the item of a loop around it. */
   around?: Item
   /** If its config pairs its items with those of nodes before it. */
   trail?: Trail

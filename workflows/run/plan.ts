@@ -148,7 +148,7 @@ export type AgentTask = {
   pauses?: true
 }
 
-/** What became of a task, on its way to the next turn. */
+/** The outcome of a task, on its way to the next turn. */
 export type SettledTask = { callId: string } & (
   | { output: Envelope }
   | { error: { message: string; type: string } }

@@ -131,7 +131,7 @@ function readFields(text: string, type = ''): Record<string, unknown> | undefine
   }
 }
 
-/** What can be sent in a header, and stored. */
+/** A token that can be sent in a header, and stored; undefined for any other value. */
 function readToken(value: unknown): string | undefined {
   return typeof value === 'string' && value.length <= MAX_TOKEN && /^[\x21-\x7e]+$/.test(value)
     ? value

@@ -111,8 +111,8 @@ type Scope = { lookup(name: string): unknown }
 const EXIT = Symbol.for('jsonata.__evaluate_exit') as unknown as string
 
 /**
- * Makes an expression note the paths that it reads in vain, whatever they are in: evaluating takes longer then. A path
- * that was read several times, as for each item of a list, counts if it never found anything.
+ * Makes an expression note its paths that lead nowhere, inside of any values: evaluating takes longer then. A path that
+ * was read several times, as for each item of a list, counts if it never found anything.
  */
 export function traceExpression(expression: jsonata.Expression): { misses(): string[] } {
   const { asking } = watchTree(syntaxOf(expression) as never)

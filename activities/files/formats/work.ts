@@ -47,8 +47,8 @@ export type WritingOptions = CsvWriting & {
 }
 
 /**
- * What came of it: the output of a file that was read (`text` is its JSON, which is written already if it is large),
- * a file, or a failure of the node. `warnings` are sentences for those who look at the record.
+ * The result: the output of a file that was read (`text` is its JSON, which is written already if it is large), a file,
+ * or a failure of the node. `warnings` are sentences for those who look at the record.
  */
 export type FileResult =
   | { text: string; warnings: string[] }

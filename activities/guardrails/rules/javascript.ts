@@ -14,8 +14,8 @@ import { MAX_TOLD } from './places.ts'
 export type Hit = { start?: number; end?: number; message?: string; confidence: number }
 
 /**
- * What came of a rule: its hits, and how many there are besides; or why it could not be applied. `said` says it in words
- * that the text may be in. `ms` is processor time.
+ * The result of a rule: its hits, and how many there are besides; or why it could not be applied. `said` says it in
+ * words that the text may be in. `ms` is processor time.
  */
 export type Judged = { ms: number } & (
   | { hits: Hit[]; more: number; most: number; error?: undefined }

@@ -13,7 +13,7 @@ export type MeanComparison = {
   floor: number
 }
 
-/** What came of a comparison: a shift if it is neither chance, nor as small as days differ from each other anyway. */
+/** The result of a comparison: a shift if it is neither chance, nor as small as days differ from each other anyway. */
 export type Shift = Distance & { threshold: number; isHit: boolean; isPlain: boolean }
 
 /** How likely all comparisons of one window together take chance for a shift. */

@@ -78,7 +78,7 @@ function retry(count: number, error: Error): boolean {
 
 const BACK_MS = 5_000
 
-/** What has been read. A list keeps its rows while its next page loads; a query with polling names its interval. */
+/** The cache of reads. A list keeps its rows while its next page loads; a query with polling names its interval. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {

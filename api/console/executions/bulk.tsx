@@ -10,7 +10,7 @@ import { cancelExecutions, deleteExecutions, type ExecutionItem, retryExecutions
 type BulkProps = { teamId: string; chosen: readonly ExecutionItem[]; onDone: () => void }
 type Tally = { skipped: { reason: string }[] }
 
-/** What can be done with several executions at once; what was left out is told with its reason. */
+/** The acts on several executions at once; those that were left out are told with their reason. */
 export function BulkActions({ teamId, chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const may = useRole()

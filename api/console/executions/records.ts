@@ -112,7 +112,7 @@ export function useRequests(
       enabled,
       refetchInterval: ({ state }) => {
         if (!until) return false
-        // What has just ended is noted a moment later.
+        // An attempt that has just ended is noted a moment later.
         const last = state.data?.content.at(-1)
         const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
         const fresh = until.completedAt === null || serverNow() - Date.parse(until.completedAt) < LATE_MS

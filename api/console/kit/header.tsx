@@ -9,7 +9,7 @@ type HeaderProps = {
   lead?: ReactNode
   /** The pages above this one: text and address of each. */
   crumbs?: [text: string, href: string][]
-  /** What can be done here. */
+  /** The acts on this page. */
   children?: ReactNode
 }
 

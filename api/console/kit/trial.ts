@@ -5,8 +5,8 @@ import { notify } from './notices.tsx'
 type Tried<T> = { busy: boolean; result: T | null; error: unknown }
 
 /**
- * Tries something out: `result` is what came of it, or `error` why it was refused. What came of the try before goes
- * when the next one begins; with `keep` it stays until that one ends.
+ * Tries something out: `result` is its result, or `error` why it was refused. The result of the try before goes when
+ * the next one begins; with `keep` it stays until that one ends.
  */
 export function useTrial<T>({ keep = false } = {}) {
   const [tried, setTried] = useState<Tried<T>>({ busy: false, result: null, error: null })

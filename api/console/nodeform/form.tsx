@@ -96,7 +96,7 @@ export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
   )
 }
 
-/** The keys of a config that everybody sets, in their order, and the others. */
+/** The keys of a config that are usually set, in their order, and the others. */
 function groupKeys(
   { main, mainBy }: NodeType,
   all: string[],

@@ -95,7 +95,7 @@ export function flattenConfig(schema: Schema): Schema {
   }
 }
 
-/** What may stand where anything may. */
+/** The schemas that are offered where any value may be. */
 const ANYTHING: readonly Schema[] = [
   { type: 'string' },
   { type: 'object' },

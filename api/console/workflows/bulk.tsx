@@ -10,7 +10,7 @@ import { nameFile, saveFile } from './transfer/exporting.tsx'
 
 type BulkProps = { chosen: readonly WorkflowItem[]; onDone: () => void }
 
-/** What can be done with several workflows at once, one after the other; what is refused is told by its name. */
+/** The acts on several workflows at once, one after the other; refusals are told by name. */
 export function BulkActions({ chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const [busy, setBusy] = useState(false)

@@ -16,7 +16,7 @@ export function readCleanly(text: string): MappedText {
 const NOT_PLAIN = /[^\t\n\r -~]/
 const isAscii = (text: string) => !NOT_PLAIN.test(text)
 
-/** What has no shape of its own: zero-width characters, marks of direction, fillers, control characters. */
+/** Characters without a shape of their own: zero-width characters, marks of direction, fillers, control characters. */
 const INVISIBLE = /^(?:\p{Default_Ignorable_Code_Point}|\p{Cf}|(?![\t\n\r\u0085])\p{Cc})$/u
 const MARK = /^(?:\p{M}|[\uff9e\uff9f])$/u
 /** Blocks of marks that stand on letters of Latin, Greek and Cyrillic, and on symbols. */

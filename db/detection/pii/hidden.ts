@@ -3,8 +3,8 @@ import { readCleanly } from '../normalise/clean.ts'
 import type { Finding } from '../spans.ts'
 
 /**
- * What may hide a value from a pattern: invisible characters and accents in a word of ASCII, full-width, mathematical and
- * circled letters and digits, and letters of other scripts among Latin ones.
+ * Characters that may hide a value from a pattern: invisible characters and accents in a word of ASCII, full-width,
+ * mathematical and circled letters and digits, and letters of other scripts among Latin ones.
  */
 const HIDING = new RegExp(
   [

@@ -56,8 +56,8 @@ const CALLING_CODES: ReadonlySet<string> = new Set(
 )
 
 /**
- * The most looks at a text. What comes later counts by its form alone: were it left, masking what was found before it
- * would give it its look, and masking twice would change the text.
+ * The most looks at a text. Later numbers count by their form alone: if they were left out, masking the earlier ones
+ * would free looks for them, and masking twice would change the text.
  */
 const MAX_LOOKS = 120
 
@@ -93,7 +93,7 @@ export function findPhones(text: string): Finding<'phone'>[] {
         NUMBER.lastIndex = end
         break
       }
-      // What follows a number may have been taken for its last group.
+      // Digits that follow a number may have been taken for its last group.
       const shorter = number.replace(/[^\d]+\d+$/, '')
       if (shorter === number || shorter.replace(/\D/g, '').length < 7) break
       number = shorter

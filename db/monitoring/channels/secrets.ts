@@ -38,7 +38,7 @@ export function makeWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-/** What may be shown of a URL whose path or query is a secret: where it goes. */
+/** The part that may be shown of a URL whose path or query is a secret: its origin. */
 export function hideUrl(url: string): string {
   return `${new URL(url).origin}/[hidden]`
 }

@@ -120,7 +120,7 @@ export async function noteReportSending(
   return write(store, (tx) => renew(tx, RUNS, run, leaseMs, { set, where: sql`q.status = 'PENDING'` }))
 }
 
-/** What came of the mail to one recipient. */
+/** The outcome of the mail to one recipient. */
 export type ReportOutcome = 'told' | 'refused' | 'uncertain' | 'withheld'
 
 /** Notes what came of the mail to one recipient; the others are still to get theirs. */
@@ -135,7 +135,9 @@ export async function noteReportOutcome(
   await write(store, (tx) => updateHeld(tx, RUNS, run, set))
 }
 
-/** Notes that nothing is left to be sent: it is SENT if anybody has got it, and `error` says who has not. */
+/**
+ * Notes that nothing is left to be sent: it is SENT if at least one recipient has got it, and `error` names the others.
+ */
 export async function noteReportEnded(
   store: Store,
   run: ClaimedReportRun,

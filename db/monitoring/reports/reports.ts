@@ -146,7 +146,7 @@ export async function deleteScheduledReport(scope: Scope, teamId: string, id: st
   })
 }
 
-/** The server that sends mail is everybody's: no team fills it. Throws CONFLICT. */
+/** All teams share the server that sends mail: no team may fill it. Throws CONFLICT. */
 async function demandFewSlots(
   tx: Tx,
   teamId: string,

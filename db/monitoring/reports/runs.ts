@@ -167,7 +167,7 @@ export async function beginSlots(store: Store): Promise<number> {
   })
 }
 
-/** Ends what earlier slots have not sent. What may be sent at this moment stays as it is. */
+/** Ends the unsent mails of earlier slots. Mails that may be being sent now stay as they are. */
 async function giveUpEarlier(tx: Tx, reportId: string): Promise<void> {
   await tx
     .updateTable('scheduledReportRuns')

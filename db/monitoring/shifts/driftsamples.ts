@@ -29,7 +29,7 @@ export type DriftSample = {
 /** The number of executions of a workflow, and of a team, that are sampled in a slot. */
 const OF_WORKFLOW = 4
 const OF_TEAM = 40
-/** What has larger values is not sampled: opening them would hold up others. */
+/** Executions with larger values are not sampled: opening them would hold up others. */
 const MOST_BYTES = 65_536
 const MOST_RECORDS = 200
 

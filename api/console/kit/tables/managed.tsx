@@ -25,7 +25,7 @@ type ManagedProps<Row extends Thing> = {
     change: (row: Row, on: boolean) => Promise<unknown>
     said: (row: Row, on: boolean) => string
   }
-  /** The one thing that everybody can do who sees the list, beside the menu. */
+  /** The one act that all who see the list can do, beside the menu. */
   act?: (row: Row) => ReactNode
   /** For those who may change it. */
   menu: (row: Row) => MenuItem[]
