@@ -1,10 +1,10 @@
 import { createFairQueue } from './fairqueue.ts'
 
 /**
- * The bytes that values in flight may take in this process, all together. Whoever brings in a value of unknown
- * size takes a share for the most it can have, and gives back what it turns out not to need. A team never
- * holds more than half, whether others wait or not, and waiting teams are served in turn: a team that waits
- * at its half holds up nobody.
+ * The bytes that values in flight may take in this process, all together. The caller that brings in a value of
+ * unknown size takes a share for the most it can have, and gives back what it turns out not to need. A team never
+ * holds more than half, whether others wait or not, and waiting teams are served in turn: a team that waits at its
+ * half does not hold up the others.
  */
 export type Budget = {
   /**
@@ -21,7 +21,7 @@ export type BudgetReading = { most: number; held: number; peak: number; waiting:
 export type Share = {
   /** Gives back all but this many bytes. */
   shrink(bytes: number): void
-  /** Takes as many bytes more if its team may have them and nobody has to wait for that; else returns false. */
+  /** Takes `bytes` more if the team may have them and no other has to wait for that; else returns false. */
   grow(bytes: number): boolean
   /** Gives back what is left. */
   release(): void

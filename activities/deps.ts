@@ -40,7 +40,7 @@ export type ActivityDeps = {
   tracing?: Tracing | undefined
   /** The most records that one segment makes; tests set fewer than the default. */
   segmentRecords?: number | undefined
-  /** How long an error that nobody knows may last in a segment; tests set less than the default. */
+  /** How long an unknown error may last in a segment; tests set less than the default. */
   patienceMs?: number | undefined
   /** How long a model's vendor may send nothing, in milliseconds. Undefined: 30,000. */
   modelSilenceMs?: number | undefined

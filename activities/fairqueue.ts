@@ -2,8 +2,8 @@
 export type FairQueue<T> = {
   add(key: string, item: T): void
   /**
-   * Removes and returns the oldest item of the key whose turn it is, passing over keys whose oldest item `may`
-   * not go now; undefined if there is none.
+   * Removes and returns the oldest item of the key whose turn it is. Passes over keys whose oldest item `may` not go
+   * now; undefined if no item may go.
    */
   take(may?: (key: string, item: T) => boolean): T | undefined
   /** Removes an item, if it still waits. */

@@ -45,7 +45,10 @@ const PROPERTY = /((?<!\\)(?:\\\\){0,20}\\[pP])\{(?:(?:General_Category|gc|Scrip
 
 const TOKEN = /\\[\s\S]/g
 
-/** A pattern of ECMA as RE2 writes it; throws for one that refers back by name, which RE2 would take for the letter k. What RE2 does not have stays as it is, and is refused when it is compiled. */
+/**
+ * A pattern of ECMA as RE2 writes it; throws for one that refers back by name, which RE2 would take for the letter k.
+ * What RE2 does not have stays as it is, and is refused when it is compiled.
+ */
 export function translatePattern(source: string): string {
   if (source.match(TOKEN)?.includes('\\k')) throw new Error('invalid escape sequence: `\\k`')
   const named = source.replace(

@@ -1,4 +1,4 @@
-/** A limit on time that stands still while it is paused, by as many as there are. */
+/** A limit on time that pauses: it goes on only when all pauses have ended. */
 export type TimeLimit = {
   start(): void
   /** Returns a function that ends this pause. */

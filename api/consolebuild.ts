@@ -29,9 +29,9 @@ const LOOK_MS = 200
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /**
- * Builds the console where it is missing or older than its sources, and returns the folder it lies in. Of several
- * processes one builds, and the others wait for it. A process that may not write to its own folder (an image, a
- * read-only file system) builds for itself in a temporary folder, which `release` removes once it was read.
+ * Builds the console where it is missing or older than its sources, and returns its folder. If several processes need
+ * it, one builds, and the others wait for it. A process that may not write to its own folder (an image, a read-only
+ * file system) builds for itself in a temporary folder, which `release` removes once it was read.
  */
 export async function buildConsole(): Promise<{ folder: string; release(): Promise<void> }> {
   const wanted = await hashSources()

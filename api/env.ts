@@ -46,7 +46,7 @@ export type AppEnv = {
     graphWarnings?: Problem[]
     /** The keys of a JSON body that the route does not know, and those that it does. */
     unknownKeys?: { unknown: string[]; known: string[] }
-    /** What became of numbers in a JSON body that are too large, if it has some. */
+    /** The warning about numbers in a JSON body that are too large, if it has some. */
     largeNumbers?: string | undefined
     /** The body is made while the client reads it, and never in memory as a whole. */
     streamed?: boolean
@@ -66,11 +66,11 @@ export type AppEnv = {
     counted?: RequestCount
     /** Finds the caller, once per request unless `anew`. Throws UNAUTHENTICATED. */
     authenticate: (how?: { anew: boolean }) => Promise<Scope>
-    /** How often anybody had been told to lose a right when the request came. */
+    /** The number of losses of rights that had been told when the request came. */
     rightsSeen: number
     /**
-     * Calls `lost` once the caller may not call the route any more: all that goes on after the handler has answered, or
-     * makes it wait, is bound to it. Returns what ends that.
+     * Calls `lost` once the caller has lost the right to call the route: work that goes on after the handler has
+     * answered, or makes it wait, is bound to that right. Returns the function that ends the watch.
      */
     whileAllowed: (lost: () => void) => () => void
     /** Counts the request against its rate limit, at most once per request. Throws THROTTLED. */
@@ -101,11 +101,11 @@ export type ApiDeps = {
   rateLimits?: boolean
   /** How many refused requests get audit entries of their own in a minute; tests set others. */
   refusals?: RefusalLimits
-  /** `open` lets anybody create an account. Default: `closed`. */
+  /** `open` lets anyone create an account. Default: `closed`. */
   signUp?: 'open' | 'closed'
   /** Whether others can reach the service, which closes what is `openByDefault`. */
   exposure?: Exposure | undefined
-  /** What is open only as long as nobody else can reach the service. */
+  /** The parts that are open only as long as others cannot reach the service. */
   openByDefault?: { signUp: boolean; loopback: boolean }
   /** The team plan of new teams. The database's default is ENTERPRISE. */
   defaultPlan?: TeamPlan

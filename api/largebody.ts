@@ -84,7 +84,7 @@ async function findMembers(bytes: Uint8Array): Promise<Member[]> {
     else if (OPENING.has(byte)) {
       if (depth === 0 && (ended || byte === BRACKET || !isBlank(bytes, from, at))) throw notJson()
       if (depth === 0) from = at + 1
-      // What comes before a list must be nothing.
+      // Only white space may precede a list.
       if (depth === 1 && byte === BRACKET && key && isBlank(bytes, from, at)) {
         entries = []
         entry = at + 1

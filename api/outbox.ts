@@ -6,7 +6,7 @@ const WAIT_MS = 1_000
 /** A team may have very many executions: the sweeper carries out what exceeds this number, with a lease. */
 const MAX_AT_ONCE = 100
 
-/** Deleting a run takes longest, and is hurried by nobody. */
+/** Deleting a run takes longest, and is never urgent. */
 const MAX_DELETES_AT_ONCE = 10
 
 /**

@@ -4,7 +4,7 @@ import { type Problem, quoteShort } from '../workflows/problem.ts'
 import { askForSimilar } from '../workflows/suggest.ts'
 import type { AppEnv } from './env.ts'
 
-/** So many unknown keys of a body are named. */
+/** The number of unknown keys of a body that are named. */
 const MAX_NAMED = 20
 
 /**

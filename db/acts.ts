@@ -65,7 +65,7 @@ export const ACTS = {
   SCHEDULED_REPORT_CREATED: { role: 'ADMIN', resource: 'SCHEDULED_REPORT' },
   SCHEDULED_REPORT_UPDATED: { role: 'ADMIN', resource: 'SCHEDULED_REPORT' },
   SCHEDULED_REPORT_DELETED: { role: 'ADMIN', resource: 'SCHEDULED_REPORT' },
-  /** Asked for by somebody; at its slots nobody does anything. */
+  /** A user asked for it; a report at its slots has no entry. */
   SCHEDULED_REPORT_SENT: { role: 'ADMIN', resource: 'SCHEDULED_REPORT' },
   GUARDRAIL_SETTINGS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
   NOTIFICATION_CHANNEL_CREATED: { role: 'ADMIN', resource: 'NOTIFICATION_CHANNEL' },
@@ -103,11 +103,11 @@ export const ACTS = {
   WIDGET_DELETED: { role: 'BUILDER', resource: 'WIDGET' },
   /** Urgent, because an export also shows what is wrong with a broken chain. */
   AUDIT_EXPORTED: { role: 'ADMIN', resource: 'AUDIT', urgent: true },
-  /** What is personal about entries was erased; its details name them. Only the operator can do it. */
+  /** The personal data of entries was erased; its details name them. Only the operator can do it. */
   AUDIT_DETAILS_ERASED: { role: 'ADMIN', resource: 'USER' },
   AUDIT_PURGED: { role: 'ADMIN', resource: 'AUDIT' },
   AUDIT_RETENTION_UPDATED: { role: 'ADMIN', resource: 'AUDIT' },
-  /** Whoever watches a chain must see it when it is broken, and just then. */
+  /** Urgent: a broken chain must not stop those who watch it, least of all then. */
   AUDIT_SIEM_READ: { role: 'ADMIN', resource: 'AUDIT', urgent: true },
   AUDIT_FORWARDER_CREATED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
   AUDIT_FORWARDER_UPDATED: { role: 'ADMIN', resource: 'AUDIT_FORWARDER' },
@@ -120,7 +120,7 @@ export const ACTS = {
   /** These are about the instance, not a team. */
   MASKING_UPDATED: { role: 'ADMIN', resource: 'MASKING' },
   TEAM_EGRESS_UPDATED: { role: 'ADMIN', resource: 'TEAM' },
-  /** Requests through a proxy close nothing any more, or again what is open by default. */
+  /** Requests through a proxy no longer close what is open by default, or close it again. */
   EXPOSURE_OPENED: { role: 'ADMIN', resource: 'EXPOSURE' },
   EXPOSURE_CLOSED: { role: 'ADMIN', resource: 'EXPOSURE' },
   EMAIL_CONFIRMED: { role: 'ADMIN', resource: 'USER' },
@@ -134,9 +134,9 @@ export const ACTS = {
 export type Act = keyof typeof ACTS
 
 /**
- * What people do with their own accounts, which needs no role in a team, and what the service has refused. Whoever
- * signs in or changes a password may be about to keep somebody else out, so that is urgent too. `outcome`: somebody
- * tried, and did not succeed.
+ * The acts of people on their own accounts, which need no role in a team, and the refusals of the service. A person who
+ * signs in or changes a password may be shutting an intruder out, so that is urgent too. `outcome`: the attempt did not
+ * succeed.
  */
 export const ACCOUNT_ACTS = {
   SIGNED_IN: { resource: 'USER', urgent: true },
@@ -146,7 +146,7 @@ export const ACCOUNT_ACTS = {
   SIGNED_OUT: { resource: 'USER', urgent: true },
   SESSION_REFRESHED: { resource: 'USER', urgent: true },
   ACCOUNT_CREATED: { resource: 'USER' },
-  /** Somebody wanted an account for the e-mail of one that is there; its owner is told by mail. */
+  /** A sign-up for the e-mail of an existing account; its owner is told by mail. */
   SIGN_UP_REPEATED: { resource: 'USER', outcome: 'DENIED' },
   ACCOUNT_UPDATED: { resource: 'USER' },
   PASSWORD_CHANGED: { resource: 'USER', urgent: true },

@@ -7,15 +7,15 @@ export type Bus = {
   /** The id of this process in the table `watches`. */
   id: string
   /**
-   * Calls `wake` after every change of the execution, and whenever a change may have been missed. What is
-   * committed before this resolves may wake nobody: read it afterwards. Never rejects: while PostgreSQL is
-   * away nobody is woken, and once it is back everybody is. Resolves to the function that ends the watch.
+   * Calls `wake` after every change of the execution, and whenever a change may have been missed. A change that is
+   * committed before this resolves may not wake the watcher: read the execution afterwards. Never rejects: while
+   * PostgreSQL is away no watcher is woken, and once it is back all are. Resolves to the function that ends the watch.
    */
   watch(executionId: string, wake: () => void): Promise<() => void>
   /**
-   * Does the same for somebody who waits for the end of the execution, and returns at once. In a process that
-   * ends executions itself, PostgreSQL learns of the watch only after a while: most have ended by then. `wake`
-   * is called too once PostgreSQL knows.
+   * Does the same for a caller that waits for the end of the execution, and returns at once. In a process that ends
+   * executions itself, PostgreSQL learns of the watch only after a while: most have ended by then. `wake` is called too
+   * once PostgreSQL knows.
    */
   watchEnd(executionId: string, wake: () => void): () => void
   /** Wakes those in this process who watch the execution, without PostgreSQL: it has just been seen to end. */
@@ -26,7 +26,7 @@ export type Bus = {
   tell(text: string): void
   /** Calls `hear` with each text, and with null whenever some may have been missed. */
   onTold(hear: (text: string | null) => void): void
-  /** Aborted when the process begins to stop, so that nobody goes on waiting for the bus. */
+  /** Aborted when the process begins to stop, so that no caller goes on waiting for the bus. */
   stopping: AbortSignal
   stop(): Promise<void>
 }
@@ -51,15 +51,15 @@ type State = {
   options: Options
   /** The id of this process in the table `watches`. */
   watcher: string
-  /** The connection that listens; undefined while there is none. */
+  /** The connection that listens; undefined while it is lost. */
   client: pg.Client | undefined
-  /** Whom to wake, by execution. */
+  /** The watchers, by execution. */
   watched: Map<string, Set<() => void>>
   /** The executions of which PostgreSQL knows, or is being told, that this process watches them. */
   registered: Set<string>
   /** Whether executions end in this process. */
   endsHere: boolean
-  /** Whom to wake for errands. */
+  /** The functions that are called for errands. */
   errands: Set<() => void>
   /** Who hears what processes tell each other. */
   hearers: Set<(text: string | null) => void>
@@ -157,7 +157,7 @@ async function stayConnected(state: State): Promise<void> {
     try {
       client = await connect(state, (error) => lost.abort(error))
       state.client = client
-      // What still hangs in the connection before this one holds up nobody.
+      // Work that still hangs in the connection before this one must not delay anything.
       state.asked = Promise.resolve()
       await register(state, [...watched.keys()])
       for (const id of [...watched.keys()]) wakeWatchers(state, id)
@@ -312,9 +312,8 @@ async function saveWatches(state: State, client: pg.Client, ids: string[]): Prom
 }
 
 /**
- * Transactions that began before a watch was saved may not see it, and then notify nobody. Until all of them
- * are over (`bound` is the first transaction id after them), the watchers are woken at growing intervals
- * instead.
+ * Transactions that began before a watch was saved may not see it, and then send no notification. Until all of them are
+ * over (`bound` is the first transaction id after them), the watchers are woken at growing intervals instead.
  */
 async function wakeUntilSettled(
   state: State,

@@ -17,14 +17,13 @@ type Done<T> = AuditEntry & { result: T; also?: (AuditEntry & { act: Act | Accou
 type Unchanged<T> = { result: T; unchanged: true; also?: undefined }
 
 /**
- * The door to every write on somebody's behalf: opens a transaction, checks the right that `act` needs as it
- * is now, and appends the audit entry last, so that the chain is locked only until the commit. `work` gets
- * the scope with the role that was read. It may run again after a serialization failure or a deadlock, so it
- * must do nothing outside `tx`. It may return another `act` of the same least role (WORKFLOW_ACTIVATED
- * instead of WORKFLOW_UPDATED), or say that nothing was changed: then there is no entry. `also` are acts of the same
- * least role that it has done on the way, with entries of their own, in another `chain` if they name one. Throws FORBIDDEN,
- * UNAUTHENTICATED if the session or token has ended, NOT_FOUND if the team no longer exists, and
- * AUDIT_CHAIN_BROKEN.
+ * The door to every write on a caller's behalf: opens a transaction, checks the right that `act` needs as it is now,
+ * and appends the audit entry last, so that the chain is locked only until the commit. `work` gets the scope with the
+ * role that was read. It may run again after a serialization failure or a deadlock, so it must do nothing outside `tx`.
+ * It may return another `act` of the same least role (WORKFLOW_ACTIVATED instead of WORKFLOW_UPDATED), or say that
+ * nothing was changed: then there is no entry. `also` are acts of the same least role that it has done on the way, with
+ * entries of their own, in another `chain` if they name one. Throws FORBIDDEN, UNAUTHENTICATED if the session or token
+ * has ended, NOT_FOUND if the team no longer exists, and AUDIT_CHAIN_BROKEN.
  */
 export async function change<T>(
   scope: Scope,
@@ -67,8 +66,8 @@ export async function changeInstance<T>(
 }
 
 /**
- * Like `change`, for what somebody does with an account, with an entry in the instance's chain. The verb must
- * have made sure that it is their own, or that they are the operator.
+ * Like `change`, for an act on an account, with an entry in the instance's chain. The verb must have made sure that the
+ * account is the caller's own, or that the caller is the operator.
  */
 export async function changeAccount<T>(
   scope: Scope,
@@ -82,9 +81,8 @@ export async function changeAccount<T>(
 }
 
 /**
- * The door for what the service notes of somebody whose request it has refused, and of what it has counted: with an
- * entry in the chain of a team or the instance. It checks no right, so that a handler reaches it only through
- * db/refusals.
+ * The door for notes about refused requests, and about what the service has counted: with an entry in the chain of a
+ * team or the instance. It checks no right, so that a handler reaches it only through db/refusals.
  */
 export async function noteEvent<T>(
   scope: Scope,
@@ -143,7 +141,10 @@ export async function write<T>(store: Pick<Store, 'db'>, statement: (tx: Tx) => 
   return persist(() => statement(store.db as Tx))
 }
 
-/** PostgreSQL's lock_not_available: what the work needs is held by somebody else, and a function did not wait for it. */
+/**
+ * PostgreSQL's lock_not_available: another transaction holds a lock that the work needs, and a function did not wait
+ * for it.
+ */
 const LOCKED = '55P03'
 
 /** For how long work that fails with LOCKED is tried, and how long it rests between two tries, at most. */
@@ -156,7 +157,7 @@ const LOCKED_REST_MS = 50
  */
 const TRIES: Record<string, number> = { '40001': 5, '40P01': 5, '26000': 2 }
 
-/** `began` is when somebody asked for the work, as performance.now() has it. */
+/** `began` is the time when the work was asked for, as performance.now() has it. */
 async function persist<T>(work: () => Promise<T>, began = performance.now()): Promise<T> {
   let failed = 0
   let locked = 0

@@ -54,7 +54,7 @@ export function openDatabase(url: string, options: DatabaseOptions) {
   return { db, pool, close: () => db.destroy() }
 }
 
-/** How much later than the server the client gives a statement up: only if the server is not heard of any more. */
+/** How much later than the server the client gives a statement up: it matters only if the server has gone silent. */
 const UNHEARD_MS = 500
 
 function limitTime(timeoutMs: number): pg.PoolConfig {
@@ -71,7 +71,7 @@ function limitTime(timeoutMs: number): pg.PoolConfig {
 /** How often the first statement of a lease is tried, each time on another connection. */
 const MAX_LEASES = 3
 
-/** What is known of a connection besides what pg tells. */
+/** The state of a connection that pg does not tell. */
 type Health = {
   /** It reported an error of its own: pg gives it up by itself. */
   lost: boolean
@@ -97,9 +97,9 @@ function watchHealth(client: pg.PoolClient): void {
 }
 
 /**
- * Lends a connection for one statement, a transaction or a session. It goes back to the pool only if it can be
- * used again. The first statement is tried again on another connection if it is certain that this one did not
- * begin with it: a connection may have been ended while nobody used it, and nobody should notice.
+ * Lends a connection for one statement, a transaction or a session. It goes back to the pool only if it can be used
+ * again. The first statement is tried again on another connection if it is certain that this one did not begin with it:
+ * a connection may have been ended while it was idle, and its next user should not notice.
  */
 async function lendClient(pool: pg.Pool) {
   let client: pg.PoolClient | undefined = await pool.connect()
@@ -126,7 +126,7 @@ async function lendClient(pool: pg.Pool) {
     }
   }
 
-  /** Changes the connection for another. Without one, whoever has the lease gets the error. */
+  /** Replaces the connection. Without one, the borrower gets the error. */
   async function change(): Promise<void> {
     client?.release(true)
     client = undefined

@@ -46,7 +46,7 @@ export async function lockFold(tx: Tx, fold: keyof typeof FOLDS, teamId: string)
   await sql`select pg_advisory_xact_lock(${FOLDS[fold]}, hashtext(${teamId}))`.execute(tx)
 }
 
-/** Of two processes that start for the first time at once, the second waits for the commit of the first. */
+/** If two processes start for the first time at once, the second waits for the commit of the first. */
 export async function lockFirstAdmin(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${FIRST_ADMIN})`.execute(tx)
 }

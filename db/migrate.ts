@@ -13,9 +13,9 @@ const ALONE = /^-- no transaction\b/
 const POLL_MS = 100
 
 /**
- * How long a transaction of a migration waits for a table. Whoever comes after it waits behind it, so it gives up and
- * tries again, rather than stop everybody for as long as somebody's long statement takes. It does so before PostgreSQL
- * looks for deadlocks, after a second: others take the same tables in other orders.
+ * How long a transaction of a migration waits for a table. All later statements queue behind it, so it gives up and
+ * tries again, rather than stop them for as long as one long statement takes. It does so before PostgreSQL looks for
+ * deadlocks, after a second: others take the same tables in other orders.
  */
 const LOCK_LIMIT = '500ms'
 const LOCK_REST_MS = 1_000

@@ -98,9 +98,9 @@ export async function postponeErrand(
 }
 
 /**
- * Temporal has accepted the start: one statement changes PENDING to RUNNING by compare-and-set and removes
- * the errand, for all executions that start at the same time. Resolves to the status after it, or null if the execution has been deleted; `settled` is true
- * for only one of several callers.
+ * Temporal has accepted the start: one statement changes PENDING to RUNNING by compare-and-set and removes the errand,
+ * for all executions that start at the same time. Resolves to the status after it, or null if the execution has been
+ * deleted; `settled` is true for only one of several callers.
  */
 export function markStarted(store: Store, executionId: string): Promise<Marked | null> {
   const marked = mark(store, executionId)
@@ -136,8 +136,8 @@ async function mark(store: Store, executionId: string): Promise<Marked | null> {
 }
 
 /**
- * Marks executions whose rows nobody else is changing. Null for the others, and for those that are deleted: nobody is
- * to wait for a lock that concerns another execution.
+ * Marks executions whose rows are free. Null for those whose rows another transaction is changing, and for deleted
+ * ones: an execution must not wait for a lock that concerns another one.
  */
 async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked | null)[]> {
   const { rows } = await write(store, (tx) =>
@@ -154,7 +154,7 @@ async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked
     from held`.execute(tx),
   )
   const found = new Map(rows.map(({ id, ...marked }) => [id, marked]))
-  // Of several calls for one execution the first one settles its errand.
+  // If there are several calls for one execution, the first one settles its errand.
   return ids.map((id, at) => {
     const marked = found.get(id)
     return marked ? { ...marked, settled: marked.settled && ids.indexOf(id) === at } : null
@@ -162,8 +162,8 @@ async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked
 }
 
 async function markAlone(store: Store, executionId: string): Promise<Marked | null> {
-  // Locks the row first: if somebody else is changing it, the statement's snapshot is older than the status
-  // it finds.
+  // Locks the row first: if another transaction is changing it, the statement's snapshot is older than the status it
+  // finds.
   const marked = await write(store, (tx) =>
     sql<Marked>`
     with held as (select id, status from executions where id = ${executionId} for no key update),

@@ -31,7 +31,10 @@ export async function findOwned<Row>(
   return row
 }
 
-/** Throws CONFLICT if the team has `max` rows of the list that `counted` is true for; others who add wait till the commit. */
+/**
+ * Throws CONFLICT if the team has `max` rows of the list that `counted` is true for; others who add wait till the
+ * commit.
+ */
 export async function demandRoom(
   tx: Tx,
   list: List,

@@ -55,7 +55,7 @@ type Turns = {
   /** How many a team may have at once, with those that it has by `busy`. */
   ofTeam: number
   busy?: ReadonlyMap<string, number>
-  /** Of how many rows the free ones are chosen: more than `limit` if others claim at the same time. */
+  /** The number of rows from which the free ones are chosen: more than `limit` if others claim at the same time. */
   lookedAt?: number
   /** A condition besides that the row is open and due. */
   which?: Sql
@@ -111,7 +111,10 @@ export async function claim<T>(
   return rows
 }
 
-/** Holds a row for `leaseMs` more. Resolves to false, and changes nothing, if it is not held any more, or not `where`. */
+/**
+ * Holds a row for `leaseMs` more. Resolves to false, and changes nothing, if the claim is lost, or the row is not
+ * `where`.
+ */
 export function renew(
   tx: Tx,
   queue: Queue,
@@ -122,17 +125,17 @@ export function renew(
   return updateHeld(tx, queue, held, list([hold(queue, leaseMs)], set), where)
 }
 
-/** Gives a row back, which is due again after `delayMs`. Resolves to false if it is not held any more. */
+/** Gives a row back, which is due again after `delayMs`. Resolves to false if the claim is lost. */
 export function postpone(tx: Tx, queue: Queue, held: Held, delayMs: number, set?: Sql): Promise<boolean> {
   return updateHeld(tx, queue, held, list([...release(queue), setDue(queue, later(delayMs))], set))
 }
 
-/** Ends the work on a row; `set` makes it one that is not open. Resolves to false if it is not held any more. */
+/** Ends the work on a row; `set` makes it one that is not open. Resolves to false if the claim is lost. */
 export function settle(tx: Tx, queue: Queue, held: Held, set: Sql): Promise<boolean> {
   return updateHeld(tx, queue, held, list(release(queue), set))
 }
 
-/** Changes a row that is held. Resolves to false if it is not any more. */
+/** Changes a row that is held. Resolves to false if the claim is lost. */
 export async function updateHeld(
   tx: Tx,
   queue: Queue,

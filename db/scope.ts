@@ -22,7 +22,7 @@ export type Store = {
  */
 export type EmailProof = 'mail' | 'operator' | 'none'
 
-/** Who does something. ANONYMOUS is somebody who has not signed in. */
+/** The actor of an act. ANONYMOUS has not signed in. */
 export type Actor = { kind: 'USER' | 'SDK_TOKEN' | 'SYSTEM' | 'ANONYMOUS'; id: string | null; name: string }
 
 /** Who makes a request, with which rights: created once by the authentication, and passed to every verb. */
@@ -62,7 +62,7 @@ export function serviceScope(
 /** Where a request comes from that is not signed in, for the audit. */
 export type Origin = Pick<Scope, 'requestId' | 'ip' | 'userAgent'>
 
-/** A scope in which the person, or nobody if it is null, acts on an account: it gives no rights. */
+/** A scope in which the person, or with null an unknown one, acts on an account: it gives no rights. */
 export function accountScope(
   store: Store,
   person: { id: string; name: string } | null,

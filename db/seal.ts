@@ -77,7 +77,7 @@ export function unseal(
   return Buffer.concat([decipher.update(bytes.subarray(HEAD)), decipher.final()])
 }
 
-/** What an envelope says of itself, which only `unseal` proves; undefined if it is none. */
+/** The version and the key that an envelope names, which only `unseal` proves; undefined if it is too short for one. */
 export function readSeal(sealed: Uint8Array): { version: number; keyId: string } | undefined {
   if (sealed.length < HEAD) return undefined
   const keyId = Buffer.from(sealed.subarray(1, 1 + ID_BYTES))

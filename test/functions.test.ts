@@ -52,7 +52,7 @@ async function listLongFunctions(file: string) {
     const lines = countLines(text.slice(start, end))
     if (lines <= MAX_LINES) return []
     const line = countLines(text.slice(0, start))
-    return { key: `${file} ${name}`, told: `${file}:${line} ${name} has ${lines} lines` }
+    return [`${file}:${line} ${name} has ${lines} lines`]
   })
 }
 

@@ -60,9 +60,9 @@ export type Config = {
   rateLimits: boolean
   /** Whether a text passes a guardrail check that could not be made. */
   guardrailOnError: 'open' | 'closed'
-  /** Whether anybody may create an account. */
+  /** Whether anyone may create an account. */
   signUp: 'open' | 'closed'
-  /** The server that sends mail; undefined if there is none. */
+  /** The server that sends mail; undefined without one. */
   smtp: SmtpOptions | undefined
   /** How e-mail addresses are confirmed. */
   emailProof: EmailProof
@@ -73,8 +73,8 @@ export type Config = {
   /** The service is set up for this machine alone: listener and public address are loopback, without proxies. */
   isLocal: boolean
   /**
-   * What is open only because the service is local and no setting says otherwise. It is closed once a request
-   * shows that others reach the service.
+   * The parts that are open only because the service is local and no setting says otherwise. They are closed once a
+   * request shows that others reach the service.
    */
   openByDefault: { signUp: boolean; loopback: boolean }
   /** The plan that new teams get. */
@@ -183,7 +183,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     // Where strangers can make teams, these must not mail to whom they like.
     mailDomains: set.MAIL_DOMAINS ?? (signUp === 'open' ? [] : 'any'),
     mailsPerHour: set.MAIL_PER_HOUR,
-    // Where only this machine's own users can make accounts, nobody needs to prove anything.
+    // If only this machine's own users can make accounts, e-mail addresses need no proof.
     emailProof: set.SMTP_URL ? 'mail' : isLocal && signUp === 'open' ? 'none' : 'operator',
     isLocal,
     openByDefault: { signUp: isLocal && set.SIGNUP === undefined, loopback: isLocal && !any },

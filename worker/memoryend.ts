@@ -10,9 +10,9 @@ export type GuardedEnd = { signal: NodeJS.Signals | null; stderr: string }
 const LOOK_MS = 1_000
 
 /**
- * Says how processes ended that are started by this one. `readKills` is the number of processes that the
- * kernel has killed in our cgroup because the group was out of memory; it is looked at all the time, because
- * a kill by somebody else must not be taken for one of these, however many there were before.
+ * Says how processes ended that are started by this one. `readKills` is the number of processes that the kernel has
+ * killed in our cgroup because the group was out of memory; it is looked at all the time, because a kill by another
+ * program must not be taken for one of these, however many there were before.
  */
 export function watchMemory(readKills = countMemoryKills) {
   let before = readKills()
@@ -68,7 +68,7 @@ const TRIES = 5
  * database cannot be reached for a few seconds, the attempts that it was at do not count it.
  */
 export async function noteEnd(databaseUrl: string, processId: string): Promise<void> {
-  // Whoever watches a process is small; this is needed only once that has ended.
+  // The process that guards another one stays small; this is needed only once that has ended.
   const { openDatabase } = await import('../db/connection.ts')
   const { noteMemoryEnd } = await import('../db/operation/memoryends.ts')
   const { db, close } = openDatabase(databaseUrl, { max: 1, name: 'perdure guard' })

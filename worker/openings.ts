@@ -2,7 +2,10 @@ import type { Config } from './config.ts'
 
 const FOR_NOW = 'until a request comes through a proxy'
 
-/** What is open to strangers and to workflows, in words, with what opened it. Operators see it at each start. */
+/**
+ * The parts that are open to strangers and to workflows, in words, with the setting that opened each. Operators see
+ * them at each start.
+ */
 export function listOpenings({ signUp, openByDefault, egress }: Config): string[] {
   const openings: string[] = []
   if (signUp === 'open')

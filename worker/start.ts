@@ -76,7 +76,7 @@ async function start(config: Config): Promise<void> {
   if (moved.credentials > 0 || moved.failed.length > 0) for (const line of describeMoved(moved)) say(line)
 
   const url = `http://${nameHost(config.host)}:${port}`
-  // The only worker has no other version beside it, and nobody to make its own current.
+  // The only worker has no other version beside it, and nothing would make its own version current.
   const { ADMIN_EMAIL: _email, ADMIN_PASSWORD: _password, DEPLOYMENT_BUILD_ID: _id, ...env } = process.env
   if (config.buildId) say('DEPLOYMENT_BUILD_ID is ignored: `npm start` does not version its worker')
   service = supervise(

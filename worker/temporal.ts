@@ -16,7 +16,7 @@ const RETENTION = '30 days'
 const DYNAMIC = {
   'history.transferProcessorMaxPollRPS': 2000,
   'history.timerProcessorMaxPollRPS': 2000,
-  // The list of runs is only a hint: nobody waits for it, and writing it seldom saves a tenth of the server's work.
+  // The list of runs is only a hint: no caller waits for it, and writing it seldom saves a tenth of the server's work.
   'history.visibilityProcessorMaxPollRPS': 2,
   'history.transferProcessorMaxPollHostRPS': 5000,
   'matching.numTaskqueueReadPartitions': 1,
@@ -30,7 +30,7 @@ const DYNAMIC = {
   'matching.rps': 100_000,
   // Teams get their tasks in turn. Each run carries its team as the fairness key.
   'matching.enableFairness': true,
-  // Its HTTP API asks nobody for a credential. No request has this Host, so all are answered with 403.
+  // Its HTTP API demands no credential. No request has this Host, so all are answered with 403.
   'frontend.httpAllowedHosts': '["none.invalid"]',
 }
 
@@ -61,7 +61,7 @@ export function listServerArguments(options: {
     '--log-level=error',
     '--sqlite-pragma=journal_mode=wal',
     `--sqlite-pragma=synchronous=${options.durable ? 'full' : 'off'}`,
-    // In pages of 4 KB. By default the log is written back after each 1,000 of them, while everybody waits.
+    // In pages of 4 KB. By default the log is written back after each 1,000 of them, while all requests wait.
     '--sqlite-pragma=wal_autocheckpoint=20000',
     ...Object.entries(DYNAMIC).flatMap(([key, value]) => ['--dynamic-config-value', `${key}=${value}`]),
   ]

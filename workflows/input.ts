@@ -4,9 +4,9 @@ import type { ItemPage } from './run/records.ts'
 import type { TakenEdge } from './run/walk.ts'
 
 /**
- * Makes `$input` from the outputs of the nodes before, given in edge order. No output gives null, and one
- * output is taken as it is. Several objects are merged (later edges win); if any output is not an object, all
- * go into an array. Of nodes that work on items, all items are taken.
+ * Makes `$input` from the outputs of the nodes before, given in edge order. No output gives null, and one output is
+ * taken as it is. Several objects are merged (later edges win); if any output is not an object, all go into an array.
+ * If the nodes work on items, all their items are joined.
  */
 export function mergeInputs(values: unknown[]): unknown {
   if (values.length === 0) return null
@@ -58,7 +58,7 @@ export function partOf(output: unknown, handle: string | null): unknown {
   return main
 }
 
-/** What comes along a taken edge, from the output of its source. */
+/** The value that a taken edge brings, from the output of its source. */
 export function valueAlong({ part }: TakenEdge, output: unknown): unknown {
   return part === undefined ? output : partOf(output, part)
 }

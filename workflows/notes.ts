@@ -6,7 +6,7 @@ const MAX_NOTES_BYTES = 16_000
 /** What one entry may have, in characters: longer ones are cut. */
 const MAX_ENTRY = 4_000
 
-/** What is left for the entries that say that others were left out. */
+/** The room for the entries that tell how many others were left out. */
 const ROOM = 300
 
 /**

@@ -5,9 +5,9 @@ const MAX_COMPARED = 60
 const MAX_CANDIDATES = 600
 
 /**
- * The name that somebody probably meant by one that does not exist: the same but for case and `_`, `-` or
- * spaces, else the one with the fewest wrong, missing, added or swapped letters (at most a third of it), else
- * the only one that begins with it. Undefined if none is near.
+ * The name that was probably meant by one that does not exist: the same but for case and `_`, `-` or spaces, else the
+ * one with the fewest wrong, missing, added or swapped letters (at most a third of it), else the only one that begins
+ * with it. Undefined if none is near.
  */
 export function findSimilar(given: string, candidates: Iterable<string>): string | undefined {
   if (given.length < 2 || given.length > MAX_COMPARED) return undefined

@@ -1,7 +1,7 @@
 /**
- * Work that is done in pieces, so that the thread that serves everybody can do something else in between. Each
- * `yield` names the units of work of the piece that follows it. A unit is what parsing one character of an
- * expression takes: up to 2 us.
+ * Work that is done in pieces, so that the thread that serves all requests can do other work in between. Each `yield`
+ * names the units of work of the piece that follows it. A unit is what parsing one character of an expression takes: up
+ * to 2 us.
  */
 export type Work<T> = Generator<number, T, void>
 

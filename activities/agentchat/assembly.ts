@@ -74,13 +74,13 @@ export function createReplyText() {
     /** How often text was taken away. */
     cutCount: () => cuts.length,
 
-    /** What is left at least of the text that was there when it had been taken away `count` times. */
+    /** The least length that the text had when text had been taken away from it `count` times. */
     keptSince: (count: number) => Math.min(Number.POSITIVE_INFINITY, ...cuts.slice(count)),
 
     /** The attempt that a step is at; 0 if the step has no text yet. */
     attemptOf: (step: number) => steps.find((one) => one.step === step)?.attempt ?? 0,
 
-    /** The text from a place on, at most `most` characters; null if there is none yet. Undefined if it is not kept here. */
+    /** Up to `most` characters from a place on; null if none have come yet, undefined if they are not kept here. */
     read(from: number, most: number): Stretch | null | undefined {
       if (from >= length) return null
       if (from < (parts[0]?.at ?? length)) return undefined

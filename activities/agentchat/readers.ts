@@ -57,8 +57,8 @@ type State = Deps & {
 }
 
 /**
- * The replies that are read in this process. What comes in this process is heard at once; for what others have stored
- * there is one query for all of them together, after a notification.
+ * The replies that are read in this process. Text that is written in this process is heard at once; for the text that
+ * others have stored there is one query for all of them together, after a notification.
  */
 export function createReplyFeeds(deps: Deps) {
   const state: State = { ...deps, feeds: new Map(), dirty: new Set(), isReading: false, timer: undefined }

@@ -9,7 +9,8 @@ import { createReplyWriters } from './writers.ts'
 
 /**
  * The texts of replies on their way from the nodes that write them to those who read along: at once within this process,
- * and through PostgreSQL to others. One for each process, for its API and its worker.
+ * and through PostgreSQL to others. One for each process, for its API and its worker. The way from a message to its
+ * reply is on the page api/docs/guide/how-chats-work.md.
  */
 export function createReplies({ store, bus, log }: { store: Store; bus: Bus; log: Logger }) {
   const writers = createReplyWriters({

@@ -25,8 +25,8 @@ const CHUNKS_AT_ONCE = 128
 const OPENINGS_AT_ONCE = 1_000
 
 /**
- * How much text, in UTF-16 units, may wait to be stored: of one reply, and in all. What is more than that is dropped,
- * with the rest of its reply: readers in other processes get that from the saved reply.
+ * The most text, in UTF-16 units, that may wait to be stored: of one reply, and in all. Text beyond that is dropped,
+ * with the rest of its reply: readers in other processes get it from the saved reply.
  */
 const MOST_WAITING = 4_000_000
 const MOST_WAITING_IN_ALL = 16_000_000
@@ -194,7 +194,7 @@ function lose(writers: Writers, from: WaitingText): void {
   writers.openings.delete(from)
 }
 
-/** Takes a piece to be stored soon. What is too much is lost, with the rest of its text. */
+/** Takes a piece to be stored soon. A piece over the limits is lost, with the rest of its text. */
 export function addPiece(writers: Writers, from: WaitingText, piece: ReplyPiece): void {
   if (from.isLost) return
   from.pieces.push(piece)

@@ -10,7 +10,10 @@ import type { AgentState } from './state.ts'
 /** What an agent has used, and what is known for its next call. */
 export type Spent = Pick<AgentState, 'tokens' | 'cost' | 'talk' | 'refusedMost'>
 
-/** What a call of which nobody knows what it took is taken to have answered: its worker was lost, or its answer cut. */
+/**
+ * The tokens that are assumed for the answer of a call whose usage is unknown: its worker was lost, or its answer was
+ * cut.
+ */
 const LOST_ANSWER_TOKENS = 1_000
 
 /** Vendors refuse to be asked for less. */
@@ -23,9 +26,10 @@ const LIMITING_TOKENS = 131_072
 export type Talk = { counted: number; news: ModelMessage[] }
 
 /**
- * Asks the model within the agent's budget, and returns what was used then, with what earlier attempts of the step took:
- * of those nobody knows about, an estimate. The answer is limited to what is left; one that would be too short is not
- * asked for. Throws what askModel throws, and BudgetExceeded, also for an answer that has come to its end that way.
+ * Asks the model within the agent's budget, and returns the tokens and the cost up to then, with those of earlier
+ * attempts of the step: calls whose usage is unknown count as an estimate. The answer is limited to the rest of the
+ * budget; one that would be too short is not asked for. Throws what askModel throws, and BudgetExceeded, also for an
+ * answer that has come to its end that way.
  */
 export async function askWithin(
   context: NodeContext,
@@ -67,7 +71,10 @@ function cutByBudget(room: number): NodeFailure {
   )
 }
 
-/** Adds a call to what was spent before it. Of one whose vendor has reported nothing, that is an estimate. */
+/**
+ * Adds a call to the tokens and cost that were spent before it. If the vendor has reported no usage, the call counts
+ * as an estimate.
+ */
 async function settle(
   spent: Spent,
   request: ModelRequest,

@@ -7,7 +7,7 @@ import type { NodeContext } from '../nodes/kit/node.ts'
 import { isInfrastructure } from '../run/failures.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
 
-/** What is stored of a task that is not repeated: later attempts answer with that. */
+/** The stored outcome of a task that is not repeated: later attempts answer with it. */
 type Told = { result: AgentStepResult } | { failure: { message: string; type: FailureType } }
 
 /** The task waits, so its tool was not called yet. */
@@ -22,9 +22,9 @@ class Paused extends Error {
 
 /**
  * Runs a step. The tool of a task that is not repeated is called at most once, whatever happens to the attempts: the
- * runner says with `context.begin` when it calls the tool, and what came of that, also a failure, is stored before Temporal
- * hears of it. If nobody knows what came of the call, throws a NodeFailure (OutcomeUnknown). What fails before `begin`,
- * or has certainly done nothing, may be tried again as any other failure.
+ * runner says with `context.begin` when it calls the tool, and what came of that, also a failure, is stored before
+ * Temporal hears of it. If the outcome of the call is unknown, throws a NodeFailure (OutcomeUnknown). What fails
+ * before `begin`, or has certainly done nothing, may be tried again as any other failure.
  */
 export async function callOnce(
   context: NodeContext,

@@ -25,8 +25,8 @@ function describeError({ type, message }: { type: string; message: string }): st
 }
 
 /**
- * The outcome as the model sees it: its beginning only, if it is long. What is left out is only in the record: the next
- * turn, which reads the outcomes of up to 50 calls at once, does not open it.
+ * The outcome as the model sees it: only its beginning, if it is long. The rest is only in the record: the next turn,
+ * which reads the outcomes of up to 50 calls at once, does not open it.
  */
 export async function showOutcome(output: unknown): Promise<unknown> {
   const text = await writeJson(output ?? null, createPacer())

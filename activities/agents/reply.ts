@@ -1,6 +1,6 @@
 /**
- * Where the reply node of a chat writes its text as it comes, for those who read along. Nothing that happens there
- * makes the node fail, and nobody who reads slowly holds it up.
+ * Takes the text of a chat's reply node as it comes, for those who read along. A fault here never makes the node
+ * fail, and a slow reader never delays it.
  */
 export type ReplyWriter = {
   write(text: string): void

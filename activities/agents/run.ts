@@ -116,10 +116,16 @@ async function openLog(values: Pick<RunValues, 'open'>, chunks: Envelope[]): Pro
   return entries
 }
 
-/** So many chunks of a log become one: each entry is stored a few times, and the run carries few references. */
+/**
+ * The number of chunks of a log that become one: each entry is stored a few times, and the run carries few
+ * references.
+ */
 const JOINED = 8
 
-/** Stores the new entries of a log, joined with the last chunks if those are many; the chunks before them stay as they are. */
+/**
+ * Stores the new entries of a log, joined with the last chunks if those are many; the chunks before them stay as they
+ * are.
+ */
 async function addToLog(
   deps: Pick<ActivityDeps, 'store'>,
   executionId: string,

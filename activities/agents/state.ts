@@ -22,7 +22,10 @@ export type AgentState = {
   remote: RemoteTool[]
   /** The calls of the last turn, in the model's order. */
   asked: AskedCall[]
-  /** What the turns up to now have used, lost attempts as estimated: tokens, and US dollars, null once they are not known. */
+  /**
+   * The tokens and US dollars that the turns up to now have used, with estimates for lost attempts; the cost is null
+   * once it is unknown.
+   */
   tokens: number
   cost: number | null
   /** Tokens of the conversation up to the last answer, as the vendor has reported them. */

@@ -8,7 +8,7 @@ import type { NodeContext } from '../nodes/kit/node.ts'
  */
 export type { AgentTask }
 
-/** What became of a task: a failure is for the model to see, and does not end the node. */
+/** The outcome of a task: a failure is for the model to see, and does not end the node. */
 export type TaskOutcome = { callId: string } & (
   | { output: unknown }
   | { error: { message: string; type: string } }

@@ -65,7 +65,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   })
   const { text } = reply
   const output = {
-    // What is held is told with the last turn, or never.
+    // Text that is held is told with the last turn, or never.
     ...(guarded ? (calls.length === 0 ? { text: guarded.whole } : { held: true }) : { text }),
     finish,
     usage,
@@ -79,7 +79,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     return { kind: 'turn', input, output, done: placeAnswer(context, { text, steps: step.step }) }
   }
   const tasks = planTasks(config, state.remote, calls)
-  // What nobody would see the outcome of is not done.
+  // A task is not done if no turn would see its outcome.
   const isOver = step.step + tasks.length >= config.maxSteps
   const next: AgentState = {
     ...state,
@@ -110,7 +110,7 @@ async function refuseTurn(
   }
 }
 
-/** Nobody reads along: what is asked is checked before it is told. */
+/** Removes the reply, so that nothing is told before it is checked. */
 function withoutReply({ reply: _, ...quiet }: NodeContext): NodeContext {
   return quiet
 }
@@ -136,11 +136,14 @@ type Opened = {
   unlogged: ModelMessage[]
   news: ModelMessage[]
   isFirst: boolean
-  /** What was found in the prompt. */
+  /** The findings in the prompt. */
   notes: GuardNote[]
 }
 
-/** Where this turn begins; or what it has come to, if it only summarised. Throws OutputTooLarge for a conversation that is too long. */
+/**
+ * Where this turn begins; or what it has come to, if it only summarised. Throws OutputTooLarge for a conversation that
+ * is too long.
+ */
 async function openTurn(
   context: NodeContext,
   step: Turn,

@@ -82,8 +82,8 @@ function keepAnswer(answer: NodeResult): KeptAnswer | undefined {
 }
 
 /**
- * Reads an answer from heartbeat details. Undefined if it has not the form of one: somebody who writes to Temporal
- * can put another payload of the same run in the place of the details.
+ * Reads an answer from heartbeat details. Undefined if it does not have the form of one: a client with access to
+ * Temporal can put another payload of the same run in the place of the details.
  */
 export function readKept(given: unknown): KeptAnswer | undefined {
   const kept = given as Partial<Record<'handle' | 'output' | 'written' | 'notes', unknown>> | null | undefined

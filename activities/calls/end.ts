@@ -4,8 +4,8 @@ import type { Context } from '@temporalio/activity'
 export type AttemptEnd = {
   signal: AbortSignal
   /**
-   * Once `signal` is aborted. STOP: this process stops. LOST: the attempt is over for Temporal, which has lost sight of
-   * it. CANCEL: nobody wants its result.
+   * Once `signal` is aborted. STOP: this process stops. LOST: the attempt is over for Temporal, which has lost sight
+   * of it. CANCEL: its result is not wanted.
    */
   why(): 'STOP' | 'LOST' | 'CANCEL'
   /** The attempt is over. */

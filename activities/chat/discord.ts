@@ -20,7 +20,7 @@ export const DISCORD: ChatVendor = {
     if (!ID.test(channel))
       throw invalidConfig(thread === undefined ? 'to' : 'thread', 'must be the id of a channel: digits')
     const json = {
-      // What users write must not call everybody, unless the options say so.
+      // Users' texts must not notify everyone in the channel, unless the options say so.
       allowed_mentions: { parse: ['users', 'roles'] },
       ...options,
       ...dropEmpty({ content: text }),

@@ -47,7 +47,7 @@ async function postMessage({ to, text, format, thread, replyTo, options, key }: 
   return { messageId: typeof ts === 'string' ? ts : null, to: String(channel ?? to), response }
 }
 
-/** The files are uploaded first, each for itself; nobody sees them until they are shared, which is one request. */
+/** Each file is uploaded by itself first. The files stay invisible until they are shared, which is one request. */
 async function shareFiles(message: ChatMessage, line: ChatLine) {
   const { to, text, thread, replyTo, options } = message
   const files: object[] = []

@@ -49,7 +49,7 @@ export const TELEGRAM: ChatVendor = {
     const media = files.map((_, i) => ({
       type: 'document',
       media: `attach://file${i}`,
-      // That of the last one stands below them all.
+      // The caption of the last one is shown below all of them.
       ...(i === last ? caption : {}),
     }))
     const fields = toFields({ ...options, ...common, media })

@@ -79,8 +79,8 @@ function unlessSet(headers: Record<string, string>, [name, value]: readonly [str
 }
 
 /**
- * What lets a request pass with a credential that is open, and where it may go: `credentials` is the call's. Throws
- * a NodeFailure: InvalidConfig for a type that is none for HTTP, and those of findAccessToken.
+ * The pass with which a request may use an open credential, and the hosts that it may go to: `credentials` is the
+ * call's. Throws a NodeFailure: InvalidConfig for a type that HTTP cannot use, and the failures of findAccessToken.
  */
 export async function authorizeWith(
   opened: OpenedCredential,

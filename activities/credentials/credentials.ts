@@ -11,8 +11,8 @@ import { findAccessToken } from './oauth/token.ts'
 /** The credentials that a call of a node may open, and what it has opened. */
 export type Credentials = {
   /**
-   * Opens a credential of the execution's team. Throws a NodeFailure, which no retry mends, if there is none of
-   * this id, if it is none of `uses`, or if it cannot be used any more.
+   * Opens a credential of the execution's team. Throws a NodeFailure, which no retry mends, if the id is unknown, if
+   * its use is not among `uses`, or if it has become unusable.
    */
   open(id: unknown, ...uses: CredentialUse[]): Promise<OpenedCredential>
   /**

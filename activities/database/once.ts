@@ -7,7 +7,7 @@ import { retryOutages } from '../run/outages.ts'
 const SENT = Buffer.from([1])
 const KNOWN = Buffer.alloc(0)
 
-/** What nobody knows any more, in words for users. */
+/** The failure for a statement whose outcome is unknown, in words for users. */
 export function uncertain(why: string): NodeFailure {
   const message =
     `The statement may have been carried out, but no answer came: ${why}. ` +
@@ -24,8 +24,8 @@ export type SentNote = {
 }
 
 /**
- * Reads whether an earlier attempt of this node has sent its statement. Throws a NodeFailure (DatabaseUncertain) if one
- * has, and nobody knows what came of it.
+ * Reads whether an earlier attempt of this node has sent its statement. Throws a NodeFailure (DatabaseUncertain) if
+ * one has, and its outcome is unknown.
  */
 export async function openSentNote({
   spot,
@@ -55,7 +55,7 @@ export async function openSentNote({
         throw new NodeFailure('The execution ended before the statement was sent', { type: 'Abandoned' })
       signal.throwIfAborted()
     },
-    // Nobody may wait for the node any more, but for its next attempts.
+    // The node may have ended for this attempt, but its next attempts read the note.
     undone: () => write(KNOWN).catch(() => {}),
   }
 }

@@ -69,8 +69,9 @@ export function readSqlValue(type: number, text: string): unknown {
 const MAX_DIMENSIONS = 6
 
 /**
- * The list that an array literal of PostgreSQL is. Its text if it is none: if it has bounds of its own, as `[2:3]={1,2}`,
- * or is not written as PostgreSQL does. Looks at each character once, whatever a server sends.
+ * Reads an array literal of PostgreSQL as a list. Returns the text itself if the array has bounds of its own, as in
+ * `[2:3]={1,2}`, or is not written as PostgreSQL does. Looks at each character once, for any text that a server
+ * sends.
  */
 function readArray(text: string, read: (text: string) => unknown): unknown {
   if (!text.startsWith('{')) return text

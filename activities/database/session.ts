@@ -7,7 +7,7 @@ import type { Dial } from '../egress/dial.ts'
 /** The most bytes that the rows of a statement may have. */
 export const MAX_SQL_BYTES = 8 * 1024 * 1024
 
-/** What may come over a connection, with what a protocol adds: nobody reads on after that. */
+/** The bytes that may come over a connection, with those that a protocol adds; nothing is read beyond them. */
 const MAX_WIRE_BYTES = 4 * MAX_SQL_BYTES
 const LOOK_EVERY_MS = 20
 
@@ -156,8 +156,9 @@ export function checkColumns(columns: SqlColumn[]): void {
 }
 
 /**
- * Whether the server may be told the password itself, or get it under a key that it sends: over an encrypted connection,
- * or where the credential wants none. Else somebody in between, who has taken the encryption off, would read it.
+ * Whether the server may be told the password itself, or get it under a key that it sends: over an encrypted
+ * connection, or if the credential asks for no encryption. Otherwise an attacker in between, who has removed the
+ * encryption, could read it.
  */
 export function maySayPassword({ tls }: Login, isEncrypted: boolean): boolean {
   return isEncrypted || tls === 'never'

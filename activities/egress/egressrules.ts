@@ -4,13 +4,13 @@ import ipaddr from 'ipaddr.js'
 import { listAddressForms, normalizeAddress, tidyHost } from './addresses.ts'
 
 /**
- * What may be called besides public addresses, and what may not be called at all. An entry is an address, a range
- * such as `10.0.0.0/8`, a host such as `api.example.com`, or all hosts below one: `*.example.com`.
+ * The targets that are allowed besides public addresses, and those that are always refused. An entry is an address, a
+ * range such as `10.0.0.0/8`, a host such as `api.example.com`, or all hosts below one: `*.example.com`.
  */
 export type EgressRules = { allow: readonly string[]; deny: readonly string[] }
 
 export type ReadRules = {
-  /** Whether an entry of `deny` names the host, as it stands in a URL. */
+  /** Whether an entry of `deny` names the host, written as in a URL. */
   deniesHost(host: string): boolean
   /** Whether an entry of `deny` names the address, or an IPv4 address that is wrapped in it. */
   deniesAddress(address: string): boolean
@@ -24,20 +24,20 @@ type Range = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 type Entry = { range: Range } | { host: string; below: boolean }
 
 /**
- * Whoever answers for a name may let it lead to any address. So a name that is allowed opens inner networks and
- * this machine, but never these: the addresses at which clouds hand out the secrets of a machine.
+ * The owner of a name can let it lead to any address. So a name that is allowed opens inner networks and this
+ * machine, but never these: the addresses at which clouds hand out the secrets of a machine.
  */
 const INNER = new Set<string>(['private', 'uniqueLocal', 'carrierGradeNat', 'loopback'])
 const METADATA = new Set(['100.100.100.200', 'fd00:ec2::254', 'fd20:ce::254'])
 
-/** What is wrong with an entry, as words that follow it; null if nothing is. */
+/** The fault of an entry, as words that follow it; null if it has none. */
 export function findEgressRuleFault(text: string): string | null {
   return readEntry(text)
     ? null
     : 'is not an address, a range such as 10.0.0.0/8, or a host such as *.example.com'
 }
 
-/** Throws an Error that names the first entry that is none. */
+/** Reads the rules. Throws an Error that names the first invalid entry. */
 export function readEgressRules({ allow, deny }: EgressRules): ReadRules {
   const [allowed, denied] = [allow, deny].map((list) => {
     const entries = list.map(demandEntry)
@@ -62,7 +62,7 @@ type Sorted = { ranges: Range[]; hosts: { host: string; below: boolean }[] }
 
 function hasHost({ hosts }: Sorted, text: string): boolean {
   const name = tidyHost(text)
-  // Of an address, a rule for hosts says nothing.
+  // Rules for hosts do not apply to an address.
   if (hosts.length === 0 || isIP(name)) return false
   return hosts.some(({ host, below }) => (below ? name.endsWith(`.${host}`) : name === host))
 }
@@ -93,7 +93,7 @@ function readEntry(text: string): Entry | undefined {
   return host === '' || isIP(host) ? undefined : { host, below }
 }
 
-/** Of a range of mapped addresses, the IPv4 range: addresses are compared in that form. */
+/** The IPv4 range for a range of mapped addresses, because addresses are compared in that form. */
 function readRange(cidr: string): Entry | undefined {
   const [base, bits] = ipaddr.parseCIDR(cidr)
   if (base.kind() !== 'ipv6' || !(base as ipaddr.IPv6).isIPv4MappedAddress()) return { range: [base, bits] }

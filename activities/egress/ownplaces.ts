@@ -5,9 +5,9 @@ import { isOfThisMachine, listAddressForms, normalizeAddress, tidyHost } from '.
 
 /** A place that belongs to the service itself, such as its database. No egress rule opens it to users. */
 export type OwnPlace = {
-  /** What is there, in words for users: `the database of this service`. */
+  /** The name of the place, in words for users: `the database of this service`. */
   what: string
-  /** A name or an address. An address of this machine stands for all of this machine's addresses. */
+  /** A name or an address. An address of this machine means all of this machine's addresses. */
   host: string
   /** Undefined: every port of exactly this host. */
   port?: number
@@ -17,7 +17,7 @@ export type OwnPlace = {
   isCertain?: boolean
   /** Others may be served at the same addresses, so only the name counts, or an address instead of a name. */
   byName?: boolean
-  /** Of the API: the path under which a proxy serves it, such as `/perdure`. */
+  /** For the API: the path under which a proxy serves it, such as `/perdure`. */
   base?: string
 }
 

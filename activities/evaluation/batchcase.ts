@@ -53,8 +53,8 @@ const MOST_REST_MS = 5_000
 const PATIENCE_MS = 600_000
 
 /**
- * Does for a case what can be done now: makes its output, asks the judge for each dimension that has no answer yet, and ends
- * it. What is broken off is gone on with by whoever claims the case next.
+ * Does all of a case that can be done now: makes its output, asks the judge for each dimension that has no answer
+ * yet, and ends it. If it breaks off, the next process to claim the case goes on.
  */
 export async function carryOutCase(
   deps: BatchDeps,
@@ -129,7 +129,7 @@ function concludeCase(
   return { status: 'COMPLETED', reason: null, compositeScore, passed, ...about }
 }
 
-/** Ends a case that nobody can do anything about. */
+/** Ends a case that cannot be mended. */
 export const failCase = (store: Store, claimed: ClaimedCase, reason: string) =>
   endCase(store, claimed, failed(reason))
 

@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { readJson as parseJson } from '../reading/json.ts'
 
-/** How a case was found to give what is expected, or not. Null: nothing is expected, or nobody could tell. */
+/**
+ * The result of comparing a case's output with the expected one. Null: nothing is expected, or no comparison could
+ * decide.
+ */
 export type GoldStandard = {
   match: boolean | null
   rung: 'EXACT' | 'NUMERIC' | 'JSON' | 'SIMILARITY' | 'JUDGE' | null
@@ -35,7 +38,7 @@ export function compareWithExpected(actual: string, expected: string): GoldStand
   const [json, wantedJson] = [readJson(given), readJson(wanted)]
   if (json !== undefined && wantedJson !== undefined && isDeepStrictEqual(json, wantedJson))
     return { match: true, rung: 'JSON', reasoning: 'The output is the same JSON as expected' }
-  // Of structures, a word that differs may be all that counts.
+  // In structures, a single different word may be all that counts.
   if (json !== undefined || wantedJson !== undefined) return null
   return compareWords(given, wanted)
 }
@@ -79,8 +82,8 @@ const TURNS =
   /^(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot|false|true|yes|n't|unless|except|hardly|barely|almost|nearly|partly|only|kein\w*|nicht|nie|ohne|fast|kaum|nur|pas|jamais|ni|nunca|sin|casi|non)$/u
 
 /**
- * The same words in the same order are the same. So are texts of which one has a few more, none of which matters. Where a
- * word stands for another one, or elsewhere, the text may say the opposite.
+ * The same words in the same order are the same. So are texts that differ only by a few additional words that do not
+ * matter. If a word is replaced or moved, the text may say the opposite.
  */
 function compareWords(given: string, wanted: string): GoldStandard | null {
   const [words, wantedWords] = [listWords(given), listWords(wanted)]

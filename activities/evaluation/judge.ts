@@ -28,7 +28,7 @@ export type JudgeDeps = {
   restMs?: number | undefined
 }
 
-/** What is judged. It is masked by the caller, if it must be. */
+/** The texts that are judged. The caller masks them if they must be masked. */
 export type Material = { input: string; output: string; expected?: string | null | undefined }
 
 export type JudgeCall = {
@@ -64,14 +64,14 @@ const REST_MS = 1_000
 const MOST_REST_MS = 20_000
 /** How long the end of a call is tried to be noted. */
 const NOTE_MS = 60_000
-/** So often a vendor is asked again who was not able to answer, and a judge who gave no answer that can be read. */
+/** How often a vendor that was not able to answer is asked again, and a judge whose answer cannot be read. */
 const RETRIES = 2
 const RESAMPLES = 2
 /** Models that reason first need most of them for that. */
 const ANSWER_TOKENS = 2_000
-/** So many characters of each text are judged. */
+/** The number of characters of each text that are judged. */
 const MAX_JUDGED = 50_000
-/** So much of an answer that cannot be read is shown to the judge again. */
+/** The number of characters of an unreadable answer that are shown to the judge again. */
 const SHOWN = 2_000
 
 type Spent = { tokens: { input: number; output: number }; cost: number | null; calls: number }
@@ -203,7 +203,7 @@ function count(spent: Spent, { usage, cost }: Pick<ModelReply, 'usage' | 'cost'>
   spent.cost = spent.cost === null || cost === null ? null : spent.cost + cost
 }
 
-/** Undefined: it is nobody's fault but this service's, and the judgement is made again later. */
+/** Undefined: this service is at fault, and the judgement is made again later. */
 function nameFault(error: unknown): JudgeFault | undefined {
   if (!(error instanceof NodeFailure)) return undefined
   if (error.type === 'ModelUnavailable')
@@ -212,7 +212,8 @@ function nameFault(error: unknown): JudgeFault | undefined {
 }
 
 /**
- * The material is JSON between marks that it cannot know, so that nothing in it can close them; the rubric stands outside.
+ * The material is JSON between marks that it cannot know, so that nothing in it can close them; the rubric is outside
+ * them.
  */
 function writeQuestion({ dimension, material }: JudgeCall): ModelRequest {
   const mark = randomBytes(12).toString('hex')

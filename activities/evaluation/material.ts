@@ -8,7 +8,7 @@ import type { Material } from './judge.ts'
 /** More than that is not masked at once, and a judge would see little of it. */
 const MAX_CHARS = 250_000
 
-/** What an execution was given and what it made, masked as exports are; or why there is none. */
+/** The input and output of an execution, masked as in exports; or why there is no material. */
 export async function readMaterial(
   store: Store,
   executionId: string,

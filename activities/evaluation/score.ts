@@ -21,9 +21,9 @@ const LOOSE_SCORES = /'score'\s*:\s*('(?:[^'\\]|\\.){0,40}'|[^\s,}\]']{1,40})/g
 const FENCE = /```[a-z]*\s*([\s\S]*?)```/i
 
 /**
- * Reads `{explanation, score}` out of what a judge has said after its thoughts: as JSON, out of a code fence, the first object in it, or
- * mended. A score is a whole number from 1 to 5; no other is rounded or guessed, and of two that differ none counts: a judge may
- * quote an object that the output has.
+ * Reads `{explanation, score}` from a judge's answer after its thoughts: as JSON, out of a code fence, the first
+ * object in it, or mended. A score is a whole number from 1 to 5; no other is rounded or guessed, and of two that
+ * differ none counts: a judge may quote an object that the output has.
  */
 export function readScore(said: string, isCut = false): ReadScore {
   const text = dropThoughts(said)
@@ -67,7 +67,7 @@ function toScore(value: unknown): Score | undefined {
   return isScore ? (number as Score) : undefined
 }
 
-/** What was cut off is not mended: nobody knows whether its last figure is whole. */
+/** An answer that was cut off is not mended: its last figure may be incomplete. */
 function findObject(text: string, isCut: boolean): Record<string, unknown> | undefined {
   const fenced = FENCE.exec(text)?.[1]
   const from = text.indexOf('{')

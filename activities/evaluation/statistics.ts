@@ -1,4 +1,4 @@
-/** What is known of some figures. The interval is that of the mean, at 95 %; null of fewer than two figures. */
+/** Statistics of some figures. The interval is that of the mean, at 95 %; null for fewer than two figures. */
 export type FigureSummary = {
   n: number
   mean: number | null

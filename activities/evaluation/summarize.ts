@@ -19,7 +19,7 @@ export type BatchSummary = {
   compositeScore: FigureSummary
   passRate: RatedShare
   goldStandard: RatedShare & { rungs: Record<string, number> }
-  /** Cases in which somebody may have tried to tell the judge what to say. */
+  /** The cases whose material may have tried to tell the judge what to say. */
   flaggedCases: number
   failureReasons: { reason: string; count: number }[]
 }
@@ -61,7 +61,7 @@ type PairedDifference = {
   ci95: Interval | null
   better: number
   worse: number
-  /** Of Wilcoxon's signed-rank test, and of the sign test. */
+  /** From Wilcoxon's signed-rank test, and from the sign test. */
   pValue: number
   signPValue: number
 }

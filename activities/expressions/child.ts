@@ -61,7 +61,7 @@ function compileAnew(text: string, rules: Rules): jsonata.Expression {
   return expression
 }
 
-/** An expression that notes what it reads in vain. */
+/** An expression that notes the paths that lead nowhere. */
 function compileTraced({ text, rules }: ExpressionSource) {
   const expression = compileAnew(text, rules)
   return { expression, trace: traceExpression(expression) }
@@ -161,10 +161,12 @@ async function runJob(job: EvaluatorJob): Promise<EvaluatorReply> {
   }
 }
 
-/** For how many items that give nothing an expression is evaluated again, to find what it has read in vain. */
+/**
+ * The number of items without a value for which an expression is evaluated again, to find the paths that lead nowhere.
+ */
 const MAX_AGAIN = 100
 
-/** Watches the expressions of a job for what they read in vain, if they are to be. */
+/** Watches the expressions of a job for paths that lead nowhere, if they are to be watched. */
 function createWatch(job: ExpressionJob) {
   const traced = new Map<ExpressionSource, ReturnType<typeof compileTraced>>()
   let again = 0

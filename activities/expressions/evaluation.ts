@@ -19,7 +19,7 @@ import { isTruthy } from './truth.ts'
 import { type PlacedExpression, traceHere, type Watch } from './watch/watch.ts'
 import { weighValue } from './weight.ts'
 
-/** The pool as somebody sees it who is known: jobs have only the workflow that they are for. */
+/** The pool as one team sees it: jobs only name the workflow that they are for. */
 type KnownPool = { run(workflow: string, prepare: () => EvaluatorJob): Promise<EvaluatorReply> }
 
 /** `rules`: those of the graph's version, by which texts are read. */
@@ -89,7 +89,7 @@ async function evaluateJsonata(
   return values
 }
 
-/** Evaluates a light expression, and tells what it reads in vain. */
+/** Evaluates a light expression, and tells the paths that lead nowhere. */
 async function evaluateWatched(watch: Watch, placed: PlacedExpression, bindings: Bindings): Promise<unknown> {
   const { expression } = placed
   const suspect = watch.suspects(expression, bindings)
@@ -130,10 +130,14 @@ export async function findHolding(
   return reply.kept
 }
 
-/** For how many items that all give nothing an expression is evaluated again, to find what it has read in vain. */
+/**
+ * The number of items without a value for which an expression is evaluated again, to find the paths that lead nowhere.
+ */
 const MAX_AGAIN = 100
 
-/** The values of a light expression for each item; undefined where it finds nothing. Tells what it reads in vain. */
+/**
+ * The values of a light expression for each item; undefined where it finds nothing. Tells the paths that lead nowhere.
+ */
 async function evaluateEach(
   watch: Watch | undefined,
   items: unknown[],

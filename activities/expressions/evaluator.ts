@@ -42,7 +42,10 @@ export type Evaluator = {
   rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
   /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
   run(code: Code, bindings: Bindings): Promise<CodeResult>
-  /** Reads or writes XML, HTML or a formatted date, or holds a value against a JSON Schema. Invalid input fails with InvalidInput. */
+  /**
+   * Reads or writes XML, HTML or a formatted date, or checks a value against a JSON Schema. Invalid input fails with
+   * InvalidInput.
+   */
   convert(conversion: FormatConversion, bindings: Bindings): Promise<unknown>
   /**
    * Reads a large answer and writes it as an output. `what` begins the message of a failure: InvalidResponse,
@@ -60,14 +63,14 @@ export type Evaluator = {
   workOnFile(work: FileWork, what: string, bindings: Bindings): Promise<FileDone>
   /** The same evaluator, for the expressions of a graph version, which say what they mean. */
   under(reading: Reading): Evaluator
-  /** The same evaluator, for somebody: a team that shares its processes with others. */
+  /** The same evaluator for one asker: a team that shares the processes with others. */
   for(asker: EvaluatorAsker): Evaluator
   /** From now on only answers are read: all else fails with ExpressionsUnavailable, what is under way too. */
   drain(): void
   close(): Promise<void>
 }
 
-/** What came of work on a file that did not fail. */
+/** The result of work on a file that did not fail. */
 type FileDone = Exclude<FileResult, { fault: unknown }>
 
 /**

@@ -5,9 +5,9 @@ import { SCRIPT_LOAD_MS, type ScriptFault, type ScriptJob, type ScriptReply } fr
 import type { FormatConversion } from './formats.ts'
 
 /**
- * A job for an evaluator process: evaluate expressions, evaluate one or several for each item, convert a format,
- * read a large answer, read or write a file, or run a script. `roots` and `items` are JSON: the values that the expressions read, and the
- * items.
+ * A job for an evaluator process: evaluate expressions, evaluate one or several for each item, convert a format, read a
+ * large answer, read or write a file, or run a script. `roots` and `items` are JSON: the values that the expressions
+ * read, and the items.
  */
 export type EvaluatorJob =
   | ExpressionJob
@@ -22,12 +22,12 @@ export type RowsJob = { roots: string; items: string; indexes: number[]; rows: E
 type EachJob = { roots: string; items: string; each: ExpressionSource; filter: boolean }
 
 /**
- * `context`: the expression reads names without a variable, so `$input` is its context. `watch`: whether the paths that it
- * reads in vain are to be told, because some are known to be missing, or only if it finds nothing.
+ * `context`: the expression reads names without a variable, so `$input` is its context. `watch`: whether its paths that
+ * lead nowhere are told, because some are known to be missing, or only if it finds nothing.
  */
 export type ExpressionSource = { text: string; context: boolean; rules: Rules; watch?: 'always' | 'nothing' }
 
-/** What an expression of a job has read in vain, each in a sentence. */
+/** The paths of an expression of a job that lead nowhere, each in a sentence. */
 export type Misses = { at: number; messages: string[] }
 
 /**

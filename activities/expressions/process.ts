@@ -39,9 +39,9 @@ const GRACE_MS = 200
 const BOOT_MS = 30_000
 
 /**
- * How long a job may go without a sign of life by the clock: the processes have a low priority, and what others do on this machine
- * must not count. Where processor time cannot be read, the clock stands for it, at a BLIND_FACTOR-th of its
- * pace. However long a job's own limit is, that ends it before the clock does.
+ * How long a job may go without a sign of life by the clock: the processes have a low priority, and the load of other
+ * processes must not count. If processor time cannot be read, the clock is used in its place, at a BLIND_FACTOR-th of
+ * its pace. The job's own limit always ends it before the clock does.
  */
 const FAR_MS = 30_000
 const BLIND_FACTOR = 10

@@ -17,7 +17,7 @@ export function bindRules(expression: jsonata.Expression, rules: Rules): jsonata
   return expression
 }
 
-/** What is to be noted of a condition's value; undefined if it is a boolean or nothing. */
+/** The warning about a condition's value; undefined if it is a boolean or nothing. */
 export function describeTruth(value: unknown): string | undefined {
   if (value === undefined || typeof value === 'boolean') return undefined
   const shown =

@@ -1,7 +1,7 @@
 /**
- * The first workflow tasks of the runs that this process starts. An eager start brings its task along and takes a slot of
- * the worker before any task that waits in Temporal's queue. So runs start eagerly only while the worker has room and
- * nobody waits: else Temporal hands out the tasks, the teams in turn and each team's in their order.
+ * The first workflow tasks of the runs that this process starts. An eager start brings its task along and takes a
+ * slot of the worker before any task that waits in Temporal's queue. So runs start eagerly only while the worker has
+ * room and no task waits: else Temporal hands out the tasks, the teams in turn and each team's in their order.
  */
 export type FirstTasks = {
   /** Whether a run may be started eagerly now. */
@@ -12,7 +12,10 @@ export type FirstTasks = {
   sent(executionId: string, eagerly: boolean): void
   /** The run was not started. */
   forget(executionId: string): void
-  /** The worker has begun with a run, whoever started it. `startedAt` is given if this is its first segment. */
+  /**
+   * The worker has begun with a run that any process may have started. `startedAt` is given if this is its first
+   * segment.
+   */
   begun(executionId: string, team: string, startedAt: number | undefined): void
 }
 
@@ -21,7 +24,7 @@ type Expected = { at: number; team: string; eagerly: boolean }
 /** A first task that has waited for longer is being overtaken. */
 const PATIENCE_MS = 200
 
-/** Other processes take tasks from the queue too, and tell nobody. After this time a task says nothing any more. */
+/** Other processes take tasks from the queue too, without telling. After this time a task is forgotten. */
 const FORGET_MS = 10_000
 
 /** How long a late first task of a run that another process has started, maybe before a crash, says that others wait. */
@@ -54,7 +57,7 @@ export function createFirstTasks(
     }
   }
 
-  /** Whether a task waits in the queue for too long. One that came eagerly has its slot, and waits for nobody. */
+  /** Whether a task waits in the queue for too long. One that came eagerly has its slot and does not wait. */
   function isOneLate(): boolean {
     if (now() < lateUntil) return true
     for (const { at, eagerly } of expected.values()) {
@@ -87,7 +90,7 @@ export function createFirstTasks(
       const task = expected.get(executionId)
       remove(executionId)
       if (task && !task.eagerly) {
-        // Of a team's tasks the queue hands out the older ones first: other workers have them.
+        // The queue hands out a team's older tasks first: other workers have them.
         for (const [id, other] of expected) {
           if (other.at >= task.at) break
           if (other.team === team && !other.eagerly) remove(id)

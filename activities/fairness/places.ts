@@ -11,7 +11,10 @@ export type Places = {
   read(): ReadonlyMap<string, number>
 }
 
-/** Whoever leaves it without having been `served` will come again: that says nothing about how soon others can. */
+/**
+ * `served: false` means that the holder did not get what it came for and will come again, so it is not counted as
+ * served.
+ */
 type HeldPlace = { leave(served?: boolean): void }
 type TurnedAway = { comeAgainMs: number }
 

@@ -1,8 +1,8 @@
 /** The one calendar of those whom a process turns away: team by team, it says when each may come again. */
 export type Returns = {
-  /** Turns somebody of the team away. Returns after how many milliseconds they may come again. */
+  /** Turns an attempt or a segment of the team away. Returns after how many milliseconds it may come again. */
   turnAway(team: string): number
-  /** Notes that somebody of the team has had what the others wait for: they may come that much sooner. */
+  /** Notes that one of the team got what the others wait for: they may come that much sooner. */
   served(team: string): void
 }
 
@@ -15,11 +15,11 @@ type Calendar = {
   servedAt: number
 }
 
-/** If nobody was turned away for this long, all who came have found a place: nobody waits for them any more. */
+/** If none was turned away for this long, all who came have found a place, and none waits. */
 const QUIET_MS = 5_000
 const FADES_MS = 5_000
 
-/** So that nobody stays away for hours because of others who were cancelled meanwhile and never come. */
+/** The limit of a delay: others may be cancelled meanwhile and never come. */
 const LONGEST_MS = 30 * 60_000
 
 /**
@@ -40,7 +40,7 @@ export function createReturns(perSecond: number, now: () => number = Date.now): 
     return calendar
   }
 
-  /** Drops the calendars that say nothing any more, so that they do not pile up. */
+  /** Drops calendars that are out of date, so that they do not pile up. */
   function forget(): void {
     const before = now() - 10 * FADES_MS
     for (const [team, { last, servedAt }] of calendars) {

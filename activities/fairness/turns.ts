@@ -16,6 +16,8 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 const PATIENCE_MS = 50
 
 /**
+ * How it works: api/docs/guide/how-fairness-works.md.
+ *
  * Runs an attempt if its team has less than half of the slots of its queue. Else it returns its slot at once, which counts
  * nowhere: Temporal makes the next attempt after a while, as if there had been none.
  */

@@ -2,9 +2,9 @@ import { createPlaces, type Places } from './places.ts'
 import { createReturns, type Returns } from './returns.ts'
 
 /**
- * What the teams share of a worker: its slots for attempts, for those in the queue of calls to models, and for segments,
- * and places for those of the segments that read large values. The processes are shared by the evaluator itself; `processes` only says when segments that got none
- * may come again.
+ * The parts of a worker that the teams share: its slots for attempts, for those in the queue of calls to models, and
+ * for segments, and places for those of the segments that read large values. The processes are shared by the
+ * evaluator itself; `processes` only says when segments that got none may come again.
  */
 export type WorkerPlaces = {
   attempts: Places
@@ -21,8 +21,8 @@ export type WorkerPlaces = {
 const LARGE_SEGMENTS = 80
 
 /**
- * Those of a team who come again in vain are less than 20 a second, all together: each of them costs Temporal
- * and the worker some work.
+ * The tasks of a team that come again without getting a place are less than 20 a second, all together: each of them
+ * costs Temporal and the worker some work.
  */
 export function createWorkerPlaces(slots: {
   attempts: number

@@ -34,8 +34,8 @@ const WORD = /=\?([\w-]{1,40})(?:\*[\w-]{0,20})?\?([bq])\?([^?\s]{0,4000})\?=/i
 const WORDS = new RegExp(`${WORD.source}(?:\\s+${WORD.source.replaceAll(/\((?!\?)/g, '(?:')})*`, 'gi')
 
 /**
- * A name with the encoded words in it decoded (RFC 2047): such are for mails, but servers send them too. What cannot be
- * decoded stays as it is.
+ * A name with the encoded words in it decoded (RFC 2047): such are for mails, but servers send them too. A word that
+ * cannot be decoded stays as it is.
  */
 function readEncodedWords(name: string): string {
   return name.replace(WORDS, (found) => {

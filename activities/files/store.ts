@@ -47,7 +47,7 @@ export function createFiles(
   }
 }
 
-/** The file of the execution that a value names. Throws a NodeFailure (FileMissing) if there is none. */
+/** The file of the execution that a value names. Throws a NodeFailure (FileMissing) if there is no such file. */
 export async function demandFile(
   store: Pick<Store, 'db'>,
   executionId: string,

@@ -20,9 +20,9 @@ import { type CheckText, type GuardrailResult, isMade } from './violations.ts'
 /*
  * How it works
  *
- * All checks of texts come through this file: `checkText` for a request that is complete (the API, evaluation), `createCheck`
- * for the nodes of a run, which reads what the node's team wants (team.ts). A `How` says how long a caller waits and
- * what it does about a check that could not be made.
+ * All checks of texts come through this file: `checkText` for a request that is complete (the API, evaluation), and
+ * `createCheck` for the nodes of a run, which reads the team's settings (team.ts). A `How` says how long a caller waits
+ * and what it does about a check that could not be made.
  *
  *   createCheck -> checkText -> checkPieces (pieces.ts)  cuts a long text, and puts the results together
  *                                 -> checkPiece (piece.ts)  makes all checks of one piece, side by side

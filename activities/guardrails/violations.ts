@@ -48,7 +48,10 @@ export type GuardrailResult = {
   checks: CheckEntry[]
 }
 
-/** Checks a text for a node of a run, in the name of its team (check.ts); `json` must fit the schema if the text need not. */
+/**
+ * Checks a text for a node of a run, in the name of its team (check.ts); `json` must fit the schema if the text need
+ * not.
+ */
 export type CheckText = (text: string, checks: GuardrailChecks, json?: string) => Promise<GuardrailResult>
 
 export const isMade = ({ error }: CheckEntry): boolean => error === undefined

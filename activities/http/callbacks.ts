@@ -89,7 +89,7 @@ async function send(
     })
     if (status >= 200 && status < 300) return undefined
     const message = `${new URL(url).host} responded with ${status}`
-    // Gone: the receiver wants no more of this.
+    // Gone: the receiver wants no further calls.
     return {
       message,
       final: status === 410,

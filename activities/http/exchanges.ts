@@ -57,7 +57,7 @@ export function noteExchanges(
   }
 }
 
-/** Tells how many bytes of the response's body somebody takes. */
+/** Tells how many bytes of the response's body are taken by `save`. */
 function countSaved({ save }: HttpRequest, add: (bytes: number) => void): Pick<HttpRequest, 'save'> {
   if (!save) return {}
   return {

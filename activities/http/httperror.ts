@@ -20,7 +20,7 @@ export type HttpErrorKind =
   /** Too many redirects, or one to a bad URL or from https to http. */
   | 'redirect'
 
-/** A request that failed so is not made again: it would fail again until somebody changes something. */
+/** A request that failed so is not made again: it would fail again until a setting is changed. */
 export const FINAL_KINDS: ReadonlySet<HttpErrorKind> = new Set<HttpErrorKind>([
   'refused-address',
   'refused-host',

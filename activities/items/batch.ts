@@ -18,7 +18,7 @@ export type Batch = {
   evaluator: Evaluator
   /** Binds a row: evaluations with the bindings that it returns are collected. */
   bind(row: Row): Bindings
-  /** A runner begins, or it is done: the others need not wait for it any more. */
+  /** A runner begins, or it is done: then the others need not wait for it. */
   begin(): void
   done(): void
 }

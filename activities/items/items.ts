@@ -98,7 +98,7 @@ async function runChunk(
   return results as (NodeResult | NodeFailure)[]
 }
 
-/** What is no failure of an item. It is thrown when all others are done. */
+/** An error that is not a failure of an item. It is thrown when all others are done. */
 type Thrown = { thrown: unknown }
 
 function keepFailure(error: unknown): NodeFailure | Thrown {

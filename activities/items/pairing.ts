@@ -64,7 +64,7 @@ function findOnly(output: unknown): PairedItem | undefined {
   return count === 1 ? { item: lists.find((list) => list.length === 1)![0], at: 0 } : undefined
 }
 
-/** What has left a node, by each of its handles. */
+/** The outputs of a node, by each of its handles. */
 function listParts(output: unknown): unknown[] {
   if (!hasHandles(output)) return [output]
   return [...(isItemList(output) ? [partOf(output, null)] : []), ...Object.values(output.handles)]

@@ -26,7 +26,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 /** An item of a node, and its number. */
 export type Row = { item: unknown; index: number }
 
-/** What is made of a value of the config: its expressions are filled in, or it is a condition, or one expression. */
+/** How a value of the config is evaluated: its expressions are filled in, or it is a condition, or one expression. */
 export type RowsHow = 'render' | 'test' | 'evaluate'
 
 /**
@@ -169,7 +169,7 @@ async function fillDirectly(
   return column
 }
 
-/** The column of a light expression, with what it reads in vain told. */
+/** The column of a light expression. Tells its paths that lead nowhere. */
 async function fillHere(
   watch: Watch | undefined,
   placed: PlacedExpression,

@@ -57,8 +57,8 @@ function follow(names: string[], start: unknown): unknown {
 }
 
 /**
- * What is wrong with a path that leads nowhere, in one sentence; undefined if it leads to something, or if what it begins
- * with cannot be had. A path that JavaScript's own objects have, such as `.length`, leads to something.
+ * The fault of a path that leads nowhere, in one sentence; undefined if it leads to something, or if the value that
+ * it begins with is unavailable. A path that JavaScript's own objects have, such as `.length`, leads to something.
  */
 export function findScriptMiss(path: ScriptPath, bindings: Bindings): string | undefined {
   if ('value' in path) return undefined

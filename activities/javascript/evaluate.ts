@@ -178,7 +178,9 @@ function findScript(scripts: CompiledScript[], at: number): CompiledScript | und
   return scripts.length === 1 ? scripts[0] : scripts[at]
 }
 
-/** What a pair is in the sandbox: its index in the node's items, itself, or why there is none. */
+/**
+ * A pair as the sandbox gets it: its index in the node's items, the item itself, or the reason why there is no pair.
+ */
 type SentPair = number | { item: unknown } | string
 
 /** The JSON of what the scripts read; see prelude/n8n.js. `spent`: the characters that the job has besides. */

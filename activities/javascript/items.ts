@@ -11,8 +11,8 @@ export function findId(name: string, { names = {} }: Bindings): string {
 }
 
 /**
- * The items of a node's output; `name` is its name or its id. Of a node that left by several handles they are
- * those of the handle that leads here.
+ * The items of a node's output; `name` is its name or its id. If the node left by several handles, they are those of
+ * the handle that leads here.
  */
 export function findItems(name: string, bindings: Bindings): unknown[] | Unavailable {
   const id = findId(name, bindings)
@@ -26,7 +26,7 @@ export function findItems(name: string, bindings: Bindings): unknown[] | Unavail
   return { unavailable: `Node '${name}' has several outputs: write $('${name}').item` }
 }
 
-/** The node's item that the item at `index` came from, or why there is none. */
+/** The node's item that the item at `index` came from, or the reason why it cannot be told. */
 export function findPair(name: string, index: number, bindings: Bindings): { item: unknown } | Unavailable {
   const id = findId(name, bindings)
   if (!Object.hasOwn(bindings.nodes, id)) return { unavailable: `Node '${name}' hasn't been executed` }

@@ -5,9 +5,9 @@
 export type PreludePart = 'base' | 'intl' | 'luxon' | 'buffer' | 'jmespath' | 'titlecase' | 'n8n' | 'methods'
 
 /**
- * An `expression` gives its value, a `body` is what stands in an async function and gives what it returns.
- * `each`: once for each item, with `$item` and `$index`. `spoils`: it may change what it reads, so the others get
- * copies; where it is not said, the text of an expression is looked at.
+ * An `expression` gives its value, a `body` is the inside of an async function and gives what that returns. `each`:
+ * once for each item, with `$item` and `$index`. `spoils`: it may change the values that it reads, so the others get
+ * copies; if it is undefined, the text of an expression is looked at.
  */
 export type ScriptSource = { kind: 'expression' | 'body'; text: string; each: boolean; spoils?: boolean }
 

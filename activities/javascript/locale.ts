@@ -35,7 +35,7 @@ const DIGESTS = {
 type Transliterate = (text: string, options: { unknown: string }) => string
 let transliterate: Transliterate | undefined
 
-/** Its tables are big, and hardly anybody needs them. */
+/** Loaded when it is needed, because its tables are big and rarely used. */
 function loadTransliterate(): Transliterate {
   const load = createRequire(import.meta.url)
   transliterate ??= (load('transliteration') as { transliterate: Transliterate }).transliterate

@@ -25,7 +25,9 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
     return writeChildren(node)
   }
 
-  /** The node as it is written, with what is below it rewritten. What is between stays: also parentheses. */
+  /**
+   * The node as it is written, with the nodes below it rewritten. The text between those stays, parentheses included.
+   */
   function writeChildren(node: ScriptNode): string {
     // The key and the value of `{ first }` are the same text, and a default is only in the value.
     const children = node.shorthand ? [node.value as ScriptNode] : listChildren(node)
@@ -103,7 +105,7 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
   return write(tree)
 }
 
-/** The name of n8n's method that a callee may be; undefined if it is none. */
+/** The name of n8n's method that a callee may be; undefined if it cannot be one. */
 function findMethod(callee: ScriptNode): string | undefined {
   if (callee.type !== 'MemberExpression' || callee.computed) return undefined
   const property = callee.property as ScriptNode

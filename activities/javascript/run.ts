@@ -105,8 +105,8 @@ function readValues({ ask }: Sandbox, sources: ScriptSource[], maxChars: number)
 }
 
 /**
- * What may change the values that it reads, by its text: calls that change arrays and dates, assignments,
- * `delete`. An expression that is taken for one only gets copies.
+ * Texts that may change the values that they read: calls that change arrays and dates, assignments, `delete`. An
+ * expression that is taken for one only gets copies.
  */
 const MAY_SPOIL =
   /\.\s*(?:sort|reverse|splice|push|pop|shift|unshift|fill|copyWithin|set\w*|delete|add|clear)\b|\bassign\b|\bdefine\w+|\bdelete\b|\+\+|--|[^=!<>]=(?![=>])|[<>]{2,3}=|\[\s*['"`]/

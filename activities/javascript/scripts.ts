@@ -74,7 +74,7 @@ function describeCodeFault(fault: ScriptFault, limits: ScriptLimits): NodeFailur
   return new NodeFailure(`${describeScriptFault(fault, 'the code', limits)}${at}`, { type, ...notes })
 }
 
-/** What is wrong, as a sentence. `what` is its subject, such as `the code`. */
+/** Describes a fault as a sentence. `what` is its subject, such as `the code`. */
 function describeScriptFault(
   { cause, message, line, column }: ScriptFault,
   what: string,
@@ -96,7 +96,7 @@ function describeScriptFault(
   }
 }
 
-/** What ended a process: a call that cannot be interrupted took too long, or there is none. */
+/** Describes why a process ended: a call that cannot be interrupted took too long, or no process is available. */
 function describeOutside(reply: EvaluatorReply, limits: ScriptLimits, heapMb: number): NodeFailure {
   if (reply.kind !== 'error') {
     return new NodeFailure('the evaluator gave an unexpected reply', { type: 'CodeFailed' })

@@ -7,9 +7,9 @@ import type { Fit } from './validate.ts'
 const MAX_CHECKED = 16_000_000
 
 /**
- * Holds a value against a JSON Schema, in an evaluator process with its limits. What does not fit comes as a list of
- * `path: message` with at most 21 entries, an empty one for a value that fits. While there are no processes it waits:
- * the value may have been paid for. Throws a NodeFailure: InvalidConfig for a schema that cannot be used, ExpressionLimit
+ * Holds a value against a JSON Schema, in an evaluator process with its limits. Misfits come as a list of `path:
+ * message` with at most 21 entries, an empty one for a value that fits. While there are no processes it waits: the
+ * value may have been paid for. Throws a NodeFailure: InvalidConfig for a schema that cannot be used, ExpressionLimit
  * for one that takes too long or too much memory, and those of `evaluator.convert`.
  */
 export async function checkJson(

@@ -4,7 +4,7 @@ import * as Instance from '@hyperjump/json-schema/instance/experimental'
 
 /** Whether a number is a multiple of another one, as their decimals are written: 0.3 is one of 0.1, 1.00000001 none of 1. */
 function isMultiple(value: number, of: number): boolean {
-  // So large that nobody can say: what was written may have been any number.
+  // The value is so large that its digits are lost: any number may have been written.
   if (!Number.isFinite(value)) return false
   const [a, b] = [readDecimal(value), readDecimal(of)]
   if (b.digits === 0n) return false

@@ -156,7 +156,10 @@ function collectUnits(units: Unit[], collected: Unit[] = []): Unit[] {
 const FORBIDS =
   /(?<!\/(?:properties|patternProperties|\$defs|definitions|dependentSchemas))\/(additionalProperties|additionalItems|unevaluatedProperties|unevaluatedItems|items|propertyNames)$/
 
-/** The keyword that a value does not fit. Of what a schema `false` forbids that is the one that it is the value of, or `false`. */
+/**
+ * The keyword that a value does not fit. If a schema `false` forbids the value, it is the keyword whose value that
+ * schema is, or `false`.
+ */
 function nameKeyword({ keyword, absoluteKeywordLocation }: Unit): string {
   const name = keyword.slice(keyword.lastIndexOf('/') + 1)
   return name === 'validate' ? (FORBIDS.exec(absoluteKeywordLocation)?.[1] ?? 'false') : name

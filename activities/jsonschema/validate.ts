@@ -5,7 +5,7 @@ import { nameType, quoteShort } from '../../workflows/problem.ts'
 /** What a value lacks to fit a schema, each as `path: message`; or what is wrong with the schema itself. */
 export type Fit = { problems: string[] } | { unusable: string }
 
-/** So many problems are named: whoever mends them gets the others the next time. */
+/** The number of problems that are named: the others are named once these are mended. */
 const MAX_NAMED = 20
 const MAX_MESSAGE = 300
 const MAX_QUOTED = 100
@@ -40,8 +40,8 @@ export function validateJson(schema: unknown, value: unknown): Fit {
 }
 
 /**
- * What is wrong at a place. The library's messages quote whole values; these quote none of more than a few characters,
- * and cut none off: a secret in one could not be recognised by its beginning.
+ * The problem at a place. The library's messages quote whole values; these quote only values of a few characters, and
+ * cut none off: a secret in one could not be recognised by its beginning.
  */
 function describe({ code, data }: JsonError): string {
   const limit = Object.entries(LIMITS).find(([name]) => name === code)?.[1]
@@ -85,7 +85,7 @@ const LIMITS: Record<string, (data: Data) => string> = {
   'not-error': () => 'fits a schema that it must not fit',
 }
 
-/** What was found instead, if that is short enough to be quoted whole. */
+/** The value that was found instead, if it is short enough to be quoted whole. */
 function but(value: unknown): string {
   const text = JSON.stringify(value) ?? ''
   return text.length > MAX_QUOTED ? '' : `, not ${text}`

@@ -36,8 +36,9 @@ export async function deliverMail(carrier: MailCarrier, mail: DueMail, signal?: 
 }
 
 /**
- * The text of a mail, in lines that need no encoding, so that a link stays in one piece; undefined if it is not needed any more. Nothing in it is written by a user: whoever gives a
- * stranger's address must not be able to send them text of their own.
+ * The text of a mail, in lines that need no encoding, so that a link stays in one piece; undefined if the mail has
+ * become needless. Users write nothing in it: a person who enters a stranger's address must not be able to send them
+ * text of their own.
  */
 async function writeLetter(carrier: MailCarrier, mail: DueMail): Promise<Letter | undefined> {
   const { store, publicUrl } = carrier
@@ -67,7 +68,7 @@ async function writeLetter(carrier: MailCarrier, mail: DueMail): Promise<Letter 
   return say('Confirm your e-mail address', [
     `Somebody, we hope you, gave this e-mail address for an account at\n${publicUrl}`,
     'To confirm that it is yours, open this link, sign in to that account, and\npress "Confirm" if you are asked:',
-    // What follows the # stays in the browser, out of the logs on the way.
+    // The part after the # stays in the browser, out of the logs on the way.
     `${publicUrl}/#/confirm?token=${token}`,
     `The link works once, within ${MAIL_HOURS} hours. If it was not you, ignore this mail.`,
   ])

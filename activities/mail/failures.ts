@@ -4,7 +4,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 
 const EXCERPT = 300
 
-/** What went wrong with a certificate stays so, until somebody changes it. */
+/** A fault of a certificate stays until the server or its settings are changed. */
 const CERTIFICATE = /certificate|altname|self.signed|issuer/i
 
 /** The codes of nodemailer for what a server never answered. */

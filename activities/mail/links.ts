@@ -1,6 +1,6 @@
 import type { MailChoice } from '../../db/mail/choices.ts'
 
-/** Where the links of a mail lead: a page that says yes or no once somebody presses its button. */
+/** The address of a mail's links: a page that says yes or no once its button is pressed. */
 export function linkChoice(publicUrl: string, token: string, choice?: MailChoice): string {
   return `${publicUrl}/mail/${token}${choice ? `/${choice}` : ''}`
 }

@@ -52,7 +52,7 @@ export function chooseTls(
   if (tls === 'always' || (tls === 'auto' && port === implicitPort)) return { how: 'at once', verified: true }
   if (tls === 'offered') return { how: 'if offered', verified: true }
   if (tls === 'required' || !isLoopback(remoteAddress)) return { how: 'required', verified: true }
-  // What does not leave this machine needs no secrecy, and a certificate for it is seldom to be had.
+  // A connection within this machine needs no secrecy, and a certificate for it is seldom to be had.
   return { how: 'if offered', verified: false }
 }
 

@@ -19,7 +19,7 @@ import { retryOutages } from '../run/outages.ts'
 const SETTLE_MS = 10_000
 const LOOK_EVERY_MS = 250
 
-/** How long the storing of an answer is tried, also when nobody waits for it any more. */
+/** How long the storing of an answer is tried, even when no attempt waits for it. */
 const STORE_MS = 600_000
 
 const LOOK = 'Look there before you send it again, or set `repeat` if twice is better than never'
@@ -36,7 +36,7 @@ export type Handover = {
 }
 
 export type Once = {
-  /** What is sent, such as `The mail`, and the failure's type if it is not known whether it was. */
+  /** The subject of messages to users, such as `The mail`, and the type of the failure if the outcome is unknown. */
   what: string
   uncertain: FailureType
   /** Rather sent twice than not at all. */
@@ -111,8 +111,8 @@ export async function sendOnce(
 }
 
 /**
- * What is known of the message once no other call can still learn more: one that waits for its answer has some time
- * for that, unless the other side recognises the message anyway.
+ * The known state of the message once no other call can still learn more: a call that waits for its answer has some
+ * time for that, unless the other side recognises the message anyway.
  */
 async function settleNote(
   { spot, signal }: Pick<NodeContext, 'spot' | 'signal'>,

@@ -121,7 +121,10 @@ function demandContent(vendor: Vendor, { text, toolCalls, finish }: ModelAnswer)
   throw uselessAnswer(vendor, 'is empty')
 }
 
-/** Without the secrets that a vendor may send back: who reads the reply cuts and quotes it, and could hide only whole ones. */
+/**
+ * The reply without the secrets that a vendor may send back: later code cuts and quotes the reply, and could hide
+ * only whole secrets.
+ */
 function writeReply(
   provider: string,
   { finish, usage, ...said }: ModelAnswer,
@@ -135,7 +138,7 @@ function writeReply(
     toolCalls: said.toolCalls,
     reason: said.reason,
   })
-  // What is no JSON may have been cut, and a secret with it.
+  // Text that is not JSON may have been cut, and a secret with it.
   const toolCalls = clean.toolCalls.map((call) =>
     call.invalid === undefined ? call : { ...call, invalid: mask.start(call.invalid) },
   )

@@ -12,7 +12,7 @@ const SHOWN = 500
 /** Statuses that say that the same request may be taken later; 529 is Anthropic's for too many callers. */
 const LATER = new Set([408, 409, 425, 429])
 
-/** Kinds of errors within a stream, which has no status any more, that no later try mends. */
+/** Kinds of errors within a stream, which no longer has a status, that no later try mends. */
 const FINAL_KINDS =
   /^(?:invalid_|authentication_|permission_|not_found|request_too_large|billing_|insufficient_quota|content_policy|unsupported|INVALID_ARGUMENT|PERMISSION_DENIED|UNAUTHENTICATED|NOT_FOUND|FAILED_PRECONDITION)/
 
@@ -24,7 +24,7 @@ export function nameVendor({ name, type }: OpenedCredential, secrets: string[]):
   return { name: `${type} (credential ${name})`, secrets }
 }
 
-/** The failure for an answer of the vendor that is none: a status of 300 or more. */
+/** The failure for an answer of the vendor that has a status of 300 or more. */
 export function refusedBy(
   vendor: Vendor,
   { status, headers, text }: { status: number; headers: Record<string, string>; text: string },
@@ -163,7 +163,7 @@ function parse(text: unknown): unknown {
   }
 }
 
-/** What somebody said, in one line, without secrets, and not too long. */
+/** The words of a vendor, in one line, without secrets, and not too long. */
 function quote({ secrets }: Vendor, text: string): string {
   const start = text.slice(0, 16_384)
   const clean = secrets.length > 0 ? createExactMask(secrets).start(start) : start

@@ -8,7 +8,10 @@ const TOO_LONG =
   `is too long: it has an event of more than ${MAX_EVENT_BYTES} bytes, in which some vendors repeat a whole answer. ` +
   'Ask for a shorter one, or for several'
 
-/** The last event of an answer, after which some servers leave the connection open: the short ones, and how a long one begins. */
+/**
+ * The last event of an answer, after which some servers leave the connection open: the short ones, and how a long one
+ * begins.
+ */
 const LAST_EVENT = /^data: ?(?:\[DONE\]|\{"type": ?"message_stop"\})\s*$/m
 const LAST_RESPONSE = /^(?:event: ?|data: ?\{"type": ?")response\.(?:completed|incomplete|failed)\b/m
 const HEAD_BYTES = 64
@@ -17,8 +20,8 @@ const HEAD_BYTES = 64
 export type AnswerFlow = {
   stream: ReadableStream<Uint8Array>
   /**
-   * Hands a piece on; resolves once more is wanted, to false if nothing is any more. Throws a NodeFailure (ModelAnswer)
-   * if an event is too long.
+   * Hands a piece on; resolves when the reader wants more, to false if it has stopped reading. Throws a NodeFailure
+   * (ModelAnswer) if an event is too long.
    */
   push(chunk: Uint8Array): Promise<boolean>
   /** Whether the last event of the answer has come. */

@@ -13,9 +13,9 @@ const MAX_SCANNED = 4 * MAX_CHARS
 export type JsonFound = { value: unknown; warning?: string | undefined }
 
 /**
- * The JSON of an answer that was asked for as such. Models that reason put `<think>...</think>` before it, and many put
- * it in a fence of Markdown, or a sentence around it. All of that is taken off, but nothing within the JSON. Undefined
- * if there is none, or if it is not clear which of several is meant.
+ * The JSON of an answer for which JSON was requested. Models that reason put `<think>...</think>` before it, and many
+ * put it in a fence of Markdown, or a sentence around it. All of that is taken off, but nothing within the JSON.
+ * Undefined if there is no JSON, or if it is not clear which of several is meant.
  */
 export function findJson(text: string): JsonFound | undefined {
   if (text.length > MAX_CHARS) return undefined
@@ -56,7 +56,7 @@ function matchAt(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex - at : 0
 }
 
-/** The position after the mark that ends thoughts; -1 if there is none. */
+/** The position after the mark that ends thoughts; -1 without such a mark. */
 function findClosing(text: string, from: number): number {
   for (let at = text.indexOf('</', from); at >= 0; at = text.indexOf('</', at + 2)) {
     const length = matchAt(CLOSING, text, at)
@@ -93,7 +93,7 @@ function listValues(text: string): JsonFound[] | undefined {
 /** Braces and brackets in sentences are followed by other things. */
 const BEGINS_JSON = /^(?:\{\s*["}]|\[\s*[[{"])/
 
-/** The position after the bracket that closes the one at `from`; -1 if there is none. */
+/** The position after the bracket that closes the one at `from`; -1 if it is never closed. */
 function findEnd(text: string, from: number): number {
   let levels = 0
   let quoted = false

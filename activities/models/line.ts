@@ -10,7 +10,7 @@ import { type AnswerFlow, openFlow } from './flow.ts'
 import type { ModelCallNote } from './note.ts'
 
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024
-/** What may come over the wire: each piece of a text has JSON of many times its size around it. */
+/** The bytes that may come over the wire: each piece of a text has JSON of many times its size around it. */
 const MAX_STREAM_BYTES = 128 * 1024 * 1024
 const MAX_ERROR_BYTES = 1024 * 1024
 const END_MS = 500

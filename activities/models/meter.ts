@@ -1,9 +1,12 @@
 import type { ModelUsage } from './model.ts'
 
-/** How a call to a vendor has ended: `REFUSED` cost nothing (429, 5xx, 4xx), of `LOST` nobody knows what it cost. */
+/** How a call to a vendor has ended: `REFUSED` cost nothing (429, 5xx, 4xx); the cost of `LOST` is unknown. */
 export type ModelCallStatus = 'SUCCESS' | 'REFUSED' | 'LOST'
 
-/** Tokens and US dollars as they are known; `lost` calls of which nobody knows what they took are in neither. */
+/**
+ * Tokens and US dollars as far as they are known; `lost` counts the calls whose usage is unknown, which are in
+ * neither.
+ */
 type EarlierCalls = { tokens: number; cost: number; lost: number }
 
 /** Notes what a node's attempt sends to vendors of models: a row for each call, before it is sent. */

@@ -2,7 +2,7 @@ import type { NodeContext } from '../nodes/kit/node.ts'
 import type { ModelCallStatus } from './meter.ts'
 import type { ModelUsage } from './model.ts'
 
-/** What is noted of one call: begun before it is sent, ended once, whatever becomes of it. */
+/** The note of one call: begun before the call is sent, and ended once, whatever becomes of it. */
 export type ModelCallNote = {
   /** Throws if the call cannot be noted: then it must not be sent. */
   begin(): Promise<void>
@@ -51,7 +51,7 @@ export function openNote(
       for (const [kind, tokens] of Object.entries(usage ?? {}))
         metrics?.modelTokens.inc({ provider, kind }, tokens)
       const latencyMs = Math.round(performance.now() - sentAt)
-      // What cannot be noted stays as it began: nobody knows what it cost.
+      // If the end cannot be noted, the note stays open: its cost counts as unknown.
       const cost = await row?.end({ status, usage, firstMs, latencyMs }).catch(() => null)
       return cost ?? null
     },

@@ -2,7 +2,7 @@ import { calcPrice, type PriceCalculation, type Usage } from '@pydantic/genai-pr
 import type { ModelPrice } from '../../db/usage/prices.ts'
 import type { ModelUsage } from './model.ts'
 
-/** What is called: the credential's type, the model's name, and the address, if it is not the vendor's own. */
+/** The called model: the credential's type, the model's name, and the address, if it is not the vendor's own. */
 export type PricedModel = { provider: string; model: string; baseUrl?: string | undefined }
 
 /** What a call cost in US dollars, with the price that this was calculated with, to be kept. */

@@ -24,8 +24,9 @@ const MOST_TOKENS = 1_000_000_000
 const MOST_MS = 2 ** 31 - 1
 
 /**
- * `signal` is aborted when the attempt is over, `unwanted` once nobody wants to know what has become of it. `pause` stops
- * the node's time until what it returns is called: what is noted, and waits for that, must not be paid again.
+ * `signal` is aborted when the attempt is over, `unwanted` once its outcome is not wanted. `pause` stops the node's
+ * time limit until the function that it returns is called: if the limit passed while a note waits for PostgreSQL, the
+ * call would be made and paid again.
  */
 type Metered = {
   info: Pick<Info, 'activityId' | 'attempt'>
@@ -82,7 +83,7 @@ export function createCallerMeter(
       const at = new Date()
       const call = ++calls
       const to = { ...called, credentialId: validate(credentialId) ? credentialId : null }
-      // The call is made, whatever becomes of its row: left open, it counts as one of which nobody knows the cost.
+      // The call is made in any case. If its row stays open, it counts as a call whose cost is unknown.
       const end = (outcome: ModelCallEnd) =>
         retry(unwanted, () => noteModelCallEnd(store, by, call, outcome)).catch((err) =>
           log.error(
@@ -102,7 +103,7 @@ export function createCallerMeter(
             await end({ status, ...FREE, ...times })
             return 0
           }
-          // Of an answer that was cut off, a vendor may have reported a part.
+          // If the answer was cut off, a vendor may have reported only a part of the usage.
           const tokens = status === 'SUCCESS' && usage && isCounted(usage) ? usage : null
           const cost = tokens && priceCall(called, tokens, { own, at })
           await end({

@@ -43,7 +43,7 @@ export async function runPlaybook(
     if (!notice) return
     while (outcomes.length < run.steps.length) {
       if (stopped.aborted) return await postponeRun(store, run, 0)
-      // Nothing is done any more once somebody has disabled or deleted the playbook.
+      // The run stops once its playbook is disabled or deleted.
       if (!(await noteOutcomes(store, run, outcomes, RUN_LEASE_MS))) return
       const at = outcomes.length
       const said = await doStep(store, run, at, notice).catch((error) => excuse(run, error))
@@ -122,7 +122,8 @@ async function deactivate(
   const workflow = await readStartable(store, workflowId, (team) => team === teamId)
   if (!workflow) return failed('The team has no such workflow any more')
   const requestId = `playbook-${run.id}-${at}`
-  // What a process did that died before it could note it must not be done again: somebody may have activated it since.
+  // A process may have done this and died before it could note it. It must not be done again: a user may have
+  // activated the workflow since.
   const since = { requestId, resourceId: workflowId, since: run.createdAt }
   if (run.attempts > 1 && (await wasActed(store, { teamId, ...since })))
     return done(`Deactivated "${workflow.name}"`)

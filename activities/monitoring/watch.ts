@@ -21,8 +21,8 @@ const MOST_ATTEMPTS = 3
 const REST_MS = 20_000
 
 /**
- * Evaluates the hours of teams that are due, until there are none. Any number of processes may do so: an hour is evaluated by
- * one at a time, and what was found is written once.
+ * Evaluates the hours of teams that are due, until there are none. Any number of processes may do so: an hour is
+ * evaluated by one at a time, and what was found is written once.
  */
 export async function watchTeams(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const { store, now } = deps
@@ -34,7 +34,10 @@ export async function watchTeams(deps: WatchDeps, signal: AbortSignal): Promise<
   }
 }
 
-/** Evaluates an hour that this process holds. A detector that fails is asked again later; after three attempts it is left out. */
+/**
+ * Evaluates an hour that this process holds. A detector that fails is asked again later; after three attempts it is
+ * left out.
+ */
 async function evaluateWindow(deps: WatchDeps, window: ClaimedWindow, stopping: AbortSignal): Promise<void> {
   const { store, log, detectors = ALERT_DETECTORS, now } = deps
   const { teamId, from, to, attempts } = window
@@ -43,7 +46,7 @@ async function evaluateWindow(deps: WatchDeps, window: ClaimedWindow, stopping: 
     const config = await loadMonitoringConfig(store.db, teamId)
     const findings: WindowFindings[] = []
     for (const { type, detect } of detectors.filter(({ type }) => isWanted(config, type))) {
-      // Whoever has begun it so often was killed by it.
+      // This many attempts mean that the evaluation itself kills the process.
       if (attempts > MOST_ATTEMPTS) {
         findings.push({ type, verdicts: [], failed: true })
         continue

@@ -65,7 +65,7 @@ async function findPeople({ config, spot }: NodeContext, approvers: string[]) {
     }
     return { approvers: approvers.map(present), approverIds: [...new Set(found.map(({ id }) => id))] }
   }
-  // An approval that nobody can decide would wait for ever.
+  // An approval without any approver would wait for ever.
   const names = computed.join(', ').slice(0, 300)
   const why = [
     ...(written.length > 0 ? [describeStrangers(written)] : []),

@@ -28,9 +28,9 @@ const EXTENSIONS: Record<WritableFormat, string> = {
 }
 
 /**
- * CONVERT_TO_FILE: writes its data into a file of the execution, and outputs {file: {id, name, mimeType, bytes}}. Without `data`
- * CSV, XLSX and ICS have the node's items, and JSON its input. Fails with InvalidInput for data that the format cannot
- * have, OutputTooLarge above 8 MB of text, FileTooLarge over the team's limits.
+ * CONVERT_TO_FILE: writes its data into a file of the execution, and outputs {file: {id, name, mimeType, bytes}}.
+ * Without `data` CSV, XLSX and ICS have the node's items, and JSON its input. Fails with InvalidInput for data that the
+ * format cannot have, OutputTooLarge above 8 MB of text, FileTooLarge over the team's limits.
  */
 export const runConvertToFile: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context

@@ -32,9 +32,10 @@ const SCHEMAS = {
 }
 
 /**
- * EXTRACT_FROM_FILE: outputs what a file says, with its `format`, in the shapes of the nodes CSV, JSON, XML and HTML, as
- * readFormat tells; a file of an archive is output as a file with `as` file. Without `file` it is the first one in the input. Fails
- * with InvalidInput for a file that is not in the format, FileTooLarge for one that takes too much, FileMissing.
+ * EXTRACT_FROM_FILE: outputs what a file says, with its `format`, in the shapes of the nodes CSV, JSON, XML and HTML,
+ * as readFormat tells; a file of an archive is output as a file with `as` file. Without `file` it is the first one in
+ * the input. Fails with InvalidInput for a file that is not in the format, FileTooLarge for one that takes too much,
+ * FileMissing.
  */
 export const runExtractFromFile: NodeRunner = async (context) => {
   const { config, evaluator, bindings, share } = context

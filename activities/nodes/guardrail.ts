@@ -4,7 +4,7 @@ import { renderText } from './kit/config.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
-/** So many violations are told; `violationsFound` of a check counts all of its own. */
+/** The number of violations that are told; `violationsFound` of a check counts all of its own. */
 const MAX_TOLD = 1_000
 
 const BLOCKED_HANDLE = 'blocked'

@@ -10,10 +10,10 @@ import { getField } from './kit/paths.ts'
 import { writeTable } from './lists/table.ts'
 
 /**
- * HTML: `text` outputs {text}, the readable text of a page. `extract` outputs {values}: for each name of
- * `fields` the text or attribute of the first element that its CSS selector finds (null if there is none), or
- * with `all` an array. `pick` takes fields of the pages in a field of its item, `table` writes a table of its items,
- * and `fromMarkdown` and `toMarkdown` put a text into a field of its item.
+ * HTML: `text` outputs {text}, the readable text of a page. `extract` outputs {values}: for each name of `fields` the
+ * text or attribute of the first element that its CSS selector finds (null without a match), or with `all` an array.
+ * `pick` takes fields of the pages in a field of its item, `table` writes a table of its items, and `fromMarkdown`
+ * and `toMarkdown` put a text into a field of its item.
  */
 export const runHtml: NodeRunner = async (context) => {
   const { config, evaluator, bindings } = context

@@ -44,8 +44,8 @@ import { runXml } from './xml.ts'
 type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : never }[NodeTypeName]
 
 /**
- * The runner of each node type. Agents have runners of their own (agents/runners.ts); triggers and loops have none: a trigger's output is the data that started the
- * run, and a loop only repeats its children.
+ * The runner of each node type. Agents have runners of their own (agents/runners.ts); triggers and loops have none: a
+ * trigger's output is the data that started the run, and a loop only repeats its children.
  */
 export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agent'>>, NodeRunner> = {
   SET: runSet,

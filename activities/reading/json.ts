@@ -6,8 +6,8 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 type Pace = ReturnType<typeof createPacer>
 
 /**
- * What becomes of a number that JavaScript cannot hold exactly: a text of its digits, or the nearest number. Such are
- * those written without an exponent beyond 2^53, and those so large that they would be infinite.
+ * The form of a number that JavaScript cannot hold exactly: a text of its digits, or the nearest number. Such are those
+ * written without an exponent beyond 2^53, and those so large that they would be infinite.
  */
 export type LargeNumbers = 'text' | 'number'
 

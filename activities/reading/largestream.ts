@@ -15,10 +15,10 @@ const MINUS = 0x2d
 const OTHER_FIELDS = ['', 'event', 'id', 'retry']
 const MAX_FIELD = 10
 
-/** A longer number is no number for anybody: its digits are passed on as they are. */
+/** A longer number is useless as a number: its digits are passed on unchanged. */
 const MAX_DIGITS = 10_000
 
-/** What may stand before a number: in JSON a comma, a colon, a bracket or space, but no letter. */
+/** The bytes that may precede a number: in JSON a comma, a colon, a bracket or space, but no letter. */
 const isBefore = (byte: number) =>
   byte === COLON || byte === COMMA || byte === BRACKET || byte === SPACE || byte === TAB || isLineEnd(byte)
 

@@ -12,7 +12,7 @@ export function findOwnCharset(bytes: Uint8Array, format: string | undefined): s
   if (found === undefined) return undefined
   try {
     const { encoding } = new TextDecoder(found)
-    // What can be read as ASCII up to there is not UTF-16, whatever it says.
+    // Bytes that can be read as ASCII up to there are not UTF-16, whatever the text says.
     return encoding.startsWith('utf-16') ? undefined : encoding
   } catch {
     return undefined

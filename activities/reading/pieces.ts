@@ -12,7 +12,7 @@ type Container = unknown[] | Record<string, unknown>
 
 /**
  * Parses JSON that this service has written, or has parsed before, as JSON.parse does; but piece by piece, so that
- * timers and sockets have their turn in between. What is invalid throws a SyntaxError.
+ * timers and sockets have their turn in between. Throws a SyntaxError for invalid JSON.
  */
 export async function parseOwnJson(text: string, pace: ReturnType<typeof createPacer>): Promise<unknown> {
   if (text.length <= 2 * PIECE) return JSON.parse(text)
@@ -48,7 +48,7 @@ export async function parseOwnJson(text: string, pace: ReturnType<typeof createP
   function endContainer(at: number): void {
     const value = values[depth]
     if (value) {
-      // What has been parsed so far ends with a comma, unless it is the value of the last entry.
+      // The text that has been parsed so far ends with a comma, unless it is the value of the last entry.
       if (built[depth]) demandBlank(from[depth]!, at)
       else if (text.slice(from[depth]!, at).trim() === '') throw invalidJson()
       else parsePiece(depth, at)

@@ -43,9 +43,9 @@ const PART_BYTES = 256 * 1024
 const WRITERS = { html: writeReportHtml, json: writeReportJson }
 
 /**
- * Makes one report that no process is making. If this process ends, another one begins anew when the claim is over; a claim
- * that was lost completes nothing. Stops when `stopping` is aborted, and lets another process go on at once. Resolves to
- * false if there is none to make. Throws only if the database cannot be asked.
+ * Makes one report that no process is making. If this process ends, another one begins anew when the claim is over; a
+ * claim that was lost completes nothing. Stops when `stopping` is aborted, and lets another process go on at once.
+ * Resolves to false if no report is due. Throws only if the database cannot be asked.
  */
 export async function makeNextReport(maker: ReportMaker, stopping: AbortSignal): Promise<boolean> {
   const { store, log, leaseMs = LEASE_MS, limitMs = LIMIT_MS } = maker

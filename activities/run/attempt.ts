@@ -136,7 +136,7 @@ async function leaveIteration(
   }
 }
 
-/** What is noted of a failed attempt; its node's record says why until the next one comes. */
+/** The note of a failed attempt; its node's record shows the reason until the next one comes. */
 function describeEnd(
   { type, message, nonRetryable, nextRetryDelay }: ApplicationFailure,
   counted: boolean,
@@ -190,7 +190,7 @@ function findUncounted(error: unknown, node: PlanNode, end: AttemptEnd, returned
   return undefined
 }
 
-/** Whether a node that only computes has waited in vain for a process, because its team has its half of them. */
+/** Whether a node that only computes has not got a process in time, because its team has its half of them. */
 function isWithoutProcess(error: unknown, { kind }: PlanNode): boolean {
   return kind === 'pure' && isTurnedAway(error)
 }

@@ -30,7 +30,7 @@ export function describeFailure(error: unknown): NodeError & { type: FailureType
  * node: it does not count against its attempts and is retried.
  */
 export function isInfrastructure(error: unknown): boolean {
-  // What a node says of its own failure may be somebody else's words: of a server that it has called, for example.
+  // A node's own failure may quote the words of others, for example of a server that it has called.
   if (error instanceof NodeFailure) return error.type === EXPRESSIONS_DOWN
   return judgeError(error) === 'away'
 }

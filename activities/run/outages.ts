@@ -4,13 +4,13 @@ import type { Store } from '../../db/scope.ts'
 import type { NodeFailure } from '../nodes/kit/failure.ts'
 import { internalFailure, judgeWork } from './failures.ts'
 
-/** How long an error that nobody knows may last before it counts as one that does not pass. */
+/** How long an unknown error may last before it counts as one that does not pass. */
 const PATIENCE_MS = 10 * 60_000
 
 /**
- * Repeats work that only reads and stores values: during an outage until the attempt is cancelled, after an
- * error that nobody knows for `patienceMs`. Then, and at once for an error that cannot pass, it throws a
- * NodeFailure (InternalError). Throws at once what is said of the node or the run.
+ * Repeats work that only reads and stores values: during an outage until the attempt is cancelled, after an unknown
+ * error for `patienceMs`. Then, and at once for an error that cannot pass, it throws a NodeFailure (InternalError). A
+ * failure of the node or of the run is thrown at once.
  */
 export async function retryOutages<T>(
   signal: AbortSignal,
@@ -35,7 +35,7 @@ export async function retryOutages<T>(
   }
 }
 
-/** Since when each step has failed with errors that nobody knows, in milliseconds of performance.now(). */
+/** The time since which each step has failed with unknown errors, in milliseconds of performance.now(). */
 const doubtsOf = perDatabase(() => new LRUCache<string, number>({ max: 10_000, ttl: 60 * 60_000 }))
 
 /**

@@ -58,7 +58,10 @@ export type NodeStep = {
 /** What a version says of a node. */
 type LoadedNode = Pick<NodeStep, 'node' | 'language' | 'names' | 'leads'>
 
-/** A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in there. */
+/**
+ * A node of the workflow's version, with its config, and what expressions mean there. Throws NOT_FOUND if it is not in
+ * there.
+ */
 export async function loadNode(
   { store }: Pick<ActivityDeps, 'store'>,
   { workflowId, version }: ExecutionContext,

@@ -60,7 +60,7 @@ export function createRunValues({ store }: ValueDeps, executionId: string) {
 
 export type RunValues = ReturnType<typeof createRunValues>
 
-/** Parsing a value that somebody has sent must not hold up everybody else. */
+/** Parsing a large value at once would hold up all others. */
 async function openInTurns(store: Store, executionId: string, envelope: Envelope): Promise<unknown> {
   if ('v' in envelope || envelope.bytes <= LARGE_BYTES) return openEnvelope(store, executionId, envelope)
   return parseOwnJson(await readStored(store, executionId, envelope.ref), createPacer())

@@ -30,7 +30,10 @@ export async function readVariables(store: Store, workflowId: string, config: ob
   return values
 }
 
-/** The keys a config reads as `$vars.<key>`, or in JavaScript `$env.<key>`; all if it uses `$vars` otherwise, as in `$lookup($vars, $x)`. */
+/**
+ * The keys a config reads as `$vars.<key>`, or in JavaScript `$env.<key>`; all if it uses `$vars` otherwise, as in
+ * `$lookup($vars, $x)`.
+ */
 function findMentions(config: object): string[] | 'all' {
   const known = mentions.get(config)
   if (known) return known

@@ -7,7 +7,10 @@ import { type ClockChange, listClockChanges } from '../../workflows/cron/zones.t
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** So many years after the one of registration the instants are exact; each year they are registered anew. */
+/**
+ * The number of years after the year of registration for which the instants are exact; each year they are registered
+ * anew.
+ */
 export const EXACT_YEARS = 10
 /** Temporal makes up times beside the hours that change, too: at 01:30 for every second hour in Jerusalem, for example. */
 const MARGIN_MS = 3 * HOUR_MS
@@ -79,7 +82,7 @@ function findGaps(cron: Cron, { at, before, after }: ClockChange): Gap[] {
   })
 }
 
-/** What is due in the hours that are left out, and at the first instant after a gap. */
+/** The instants in the hours that are left out, and at the first instant after a gap. */
 function listChanged(plan: CronPlan, { at, before, after }: ClockChange, gaps: Gap[]): number[] {
   return listInstants(plan, at - DAY_MS, at + DAY_MS).filter((one) => {
     const civil = one + (one < at ? before : after)

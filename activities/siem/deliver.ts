@@ -73,7 +73,10 @@ function tellsOf(forwarderId: string, { action, details }: AuditEntryView): bool
   return action === 'CREDENTIAL_USED' && (details as { forwarderId?: unknown })?.forwarderId === forwarderId
 }
 
-/** What the request is signed in with, if anything; it is counted for the audit before. Notes in `secrets` what must not be told. */
+/**
+ * The pass with which the request is signed in, if it needs one; its use is counted for the audit before. Adds to
+ * `secrets` the texts that must not be told.
+ */
 async function openPass(
   store: Store,
   { http }: Outside,

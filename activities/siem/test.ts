@@ -3,7 +3,7 @@ import type { AuditEntryView } from '../../db/audit/list.ts'
 import type { Forwarder } from '../../db/siem/forwarders.ts'
 import { deliverEntries, type SiemCarrier } from './deliver.ts'
 
-/** What came of a test, in words that have no secrets. */
+/** The result of a test, in words without secrets. */
 export type ForwarderTest = { status: 'SUCCESS' | 'FAILED'; message: string }
 
 /** Sends one event that is no entry to where a forwarder sends. Never throws. */

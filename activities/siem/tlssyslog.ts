@@ -13,10 +13,10 @@ const CONNECT_MS = 10_000
 const CLOSE_MS = 10_000
 
 /**
- * Sends frames over a TLS connection of their own, and waits until the receiver has closed it after the end: syslog has no
- * receipts, but as RFC 5425 says it, a receiver answers the end of the stream with the end of its own, so it has read
- * all that came before. Throws an HttpError if that does not come, and if the receiver cannot be reached or is not the one
- * that its certificate must name. Of what was sent by then, any part may have arrived.
+ * Sends frames over a TLS connection of their own, and waits until the receiver has closed it after the end: syslog
+ * has no receipts, but as RFC 5425 says it, a receiver answers the end of the stream with the end of its own, so it
+ * has read all that came before. Throws an HttpError if that does not come, if the receiver cannot be reached, or if
+ * its certificate names another host. Any part of the frames that were sent by then may have arrived.
  */
 export async function sendSyslog(
   { host, port, caCertificate }: SyslogReceiver,

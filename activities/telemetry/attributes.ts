@@ -76,7 +76,7 @@ export const KEPT_ATTRIBUTES: ReadonlySet<string> = new Set([
 /** The calls to models: the only spans whose tokens count, because those of agents have the sums of their calls. */
 export const MODEL_OPERATIONS = ['chat', 'text_completion', 'generate_content', 'embeddings'] as const
 
-/** What spans are about, as the semantic conventions name it; `other` stands for all further names. */
+/** The operations of spans, by their names in the semantic conventions; `other` is used for all further names. */
 const TELEMETRY_OPERATIONS = [
   ...MODEL_OPERATIONS,
   'create_agent',

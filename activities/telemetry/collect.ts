@@ -12,10 +12,10 @@ import { findVendor } from './vendors.ts'
 /** A span that is kept, before the price of its call is known; `baseUrl` says whose prices count. */
 export type CollectedSpan = { span: TelemetrySpan; baseUrl: string | undefined }
 
-/** What was read of a batch. Spans that are about no model, agent or tool are neither kept nor rejected. */
+/** The result of reading a batch. Spans that are not about a model, agent or tool are neither kept nor rejected. */
 export type Collected = { spans: CollectedSpan[]; rejected: number; errorMessage: string }
 
-/** So many spans of models, agents and tools are kept of one batch. */
+/** The number of spans of models, agents and tools that are kept of one batch. */
 const MOST_KEPT = 10_000
 
 /** Older spans are refused, and so are those that end later than this from now. */
@@ -89,7 +89,7 @@ function findFault({ traceId, spanId, startMs, endMs }: RawSpan, now: number): s
 const isId = (hex: string, length: number) =>
   hex.length === length && /^[0-9a-f]+$/.test(hex) && !/^0+$/.test(hex)
 
-/** What is kept of a span, or why it is rejected. */
+/** The part of a span that is kept, or the reason why it is rejected. */
 function readCall(raw: RawSpan, operation: TelemetryOperation): CollectedSpan | string {
   const { traceId, spanId, startMs, endMs, attributes } = raw
   const error = findName(attributes, 'error')

@@ -15,7 +15,7 @@ import {
  */
 export function* readJsonSpans(text: string, taker: SpanTaker): Work<void> {
   const json = createJsonReader(text)
-  // Null stands for a message that is not there, which only a field can do.
+  // Null means a message that is not there, which only a field can do.
   if (/^[ \t\r\n]*null/.test(text)) throw new MalformedBatch('The body must be an object')
   yield* json.object('The body', function* (key) {
     if (key !== 'resourceSpans') return yield* json.skip()

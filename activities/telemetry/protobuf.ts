@@ -23,8 +23,8 @@ const BYTES = 2
 const FIXED32 = 5
 
 /**
- * Reads an ExportTraceServiceRequest in protobuf, by the fields' numbers in opentelemetry-proto. What is not needed is
- * skipped by its length, so that nothing is as deep as the sender likes. Throws MalformedBatch.
+ * Reads an ExportTraceServiceRequest in protobuf, by the fields' numbers in opentelemetry-proto. Fields that are not
+ * needed are skipped by their length, so that nothing is as deep as the sender likes. Throws MalformedBatch.
  */
 export function* readProtobufSpans(bytes: Buffer, taker: SpanTaker): Work<void> {
   const body = createProtobufReader(bytes)

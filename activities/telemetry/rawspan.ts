@@ -1,7 +1,7 @@
 /** The value of an attribute that is kept. Texts are cut at MOST_TEXT; lists, objects and bytes are never read. */
 export type AttributeValue = string | number | boolean
 
-/** What is read of a span, whatever its encoding: of its attributes only those that KEPT_ATTRIBUTES names. */
+/** The parts of a span that are read from either encoding: of its attributes, only those in KEPT_ATTRIBUTES. */
 export type RawSpan = {
   /** Lower-case hex as it came, not yet checked. */
   traceId: string
@@ -41,7 +41,7 @@ export class MalformedBatch extends Error {}
 /** The keys of attributes that are looked at are no longer, in bytes or UTF-16 units. */
 export const MOST_KEY = 64
 
-/** So many bytes or characters are read in one unit of work (workInTurns). */
+/** The number of bytes or characters that are read in one unit of work (workInTurns). */
 const UNIT_LENGTH = 10
 const LEAST_PIECE = 2_000
 

@@ -5,14 +5,14 @@ import { PLAIN, readSeal, seal, unseal } from '../../db/seal.ts'
 import { refuse } from '../../workflows/run/messages.ts'
 import { nameSealed, type Sealer } from './sealer.ts'
 
-// Temporal's APIs take payloads from everybody who reaches them. So what Temporal stores is sealed with a key
+// Temporal's APIs take payloads from every client that reaches them. So each payload is sealed with a key
 // that only the service has, and bound to its place:
 //
 // - Everything that belongs to an execution's run, to its whole chain of runs, is bound to the namespace and
 //   the execution's id: input, what goes to activities and comes back, heartbeats, signals, failures,
 //   summaries of timers, what the next run of the chain is given.
 // - What belongs to the firings of a schedule is bound to the schedule's id. The id of a firing is that and
-//   its time, which nobody knows when the schedule is made, and each firing is shown the last one's result.
+//   its time, which is unknown when the schedule is made, and each firing is shown the last one's result.
 // - The run that a firing starts is an execution's, and bound to its own id.
 //
 // Within a run, one payload can be put in the place of another; what reads them checks their form. Temporal's

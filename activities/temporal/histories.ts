@@ -30,11 +30,10 @@ const PART_BYTES = 256_000
 const PART_EVENTS = 200
 
 /**
- * Opens the histories of an execution's whole chain; null if Temporal does not know the execution (any more).
- * With `untilClosed`, reading waits for a while for the close event, by long polls. `findKnown` is asked where
- * not all must be read: if the chain has several runs, if the only one is long, or (`when: 'gone'`) only if
- * Temporal no longer has the beginning. Then reading begins with the run that it names, or with the oldest
- * that there is.
+ * Opens the histories of an execution's whole chain; null if Temporal does not know the execution, or has dropped it.
+ * With `untilClosed`, reading waits for a while for the close event, by long polls. `findKnown` is asked where not
+ * all must be read: if the chain has several runs, if the only one is long, or (`when: 'gone'`) only if Temporal no
+ * longer has the beginning. Then reading begins with the run that it names, or with the oldest that there is.
  */
 export async function openHistories<K extends Position>(
   source: HistorySource,

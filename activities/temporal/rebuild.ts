@@ -9,10 +9,10 @@ import { type ProjectorDeps, readInto } from './refresher.ts'
 const TRIES = 10
 
 /**
- * Rebuilds an execution's rows from its history. Null if they stay as they are, because the history or its
- * beginning is gone (then only what they do not know is added), or because the execution was cancelled before
- * it began. They do so too if the history is somebody else's, or sealed with a key that is lost, or if the
- * rows know more than the history: that is thrown.
+ * Rebuilds an execution's rows from its history. Null if they stay as they are, because the history or its beginning
+ * is gone (then only what they do not know is added), or because the execution was cancelled before it began. They do
+ * so too if the history belongs to another execution, or sealed with a key that is lost, or if the rows know more
+ * than the history: that is thrown.
  */
 export async function rebuildExecution(
   deps: Pick<ProjectorDeps, 'store' | 'client' | 'sealer'>,

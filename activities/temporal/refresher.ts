@@ -108,7 +108,10 @@ export function createRefresher(
   }
 }
 
-/** What is to be read into which fold: the news into the one that was kept, else what the rows do not know. */
+/**
+ * The parts of the histories to be read, and the fold that takes them: the news for the fold that was kept, else the
+ * parts that the rows lack.
+ */
 async function readFrom(
   { client, sealer, store }: ProjectorDeps,
   executionId: string,
@@ -169,8 +172,8 @@ async function storePart(
   const row = await readPosition(store, executionId)
   if (!row) return false
   const behind = isBehind(row, projection)
-  // Somebody else has stored that much already. Else the row says that it has ended while its run goes on: what
-  // is settled can be stored, and the end of the run will bring the rest.
+  // Another process has stored as much already. Else the row says that it has ended while its run goes on: the
+  // settled nodes can be stored, and the end of the run will bring the rest.
   if (behind) await saveSettled(store, executionId, projection, { values: true })
   fold.confirm(behind ? 'settled' : 'all')
   return true

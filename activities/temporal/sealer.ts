@@ -11,7 +11,7 @@ import {
 import type { Store } from '../../db/scope.ts'
 import type { Keys } from '../../db/seal.ts'
 
-/** What a process knows about seals, so that the codec opens and seals payloads without asking anybody. */
+/** The facts about seals that a process keeps, so that the codec opens and seals payloads without any I/O. */
 export type Sealer = {
   keys: Keys
   /** Whether this process binds what it seals to the run. */

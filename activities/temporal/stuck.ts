@@ -13,7 +13,7 @@ export const STUCK_AFTER_MS = 30_000
 /** A workflow task that is to be done: since when, and how often that was tried. */
 export type PendingTask = { attempts: number; forMs: number }
 
-/** The workflow task that a run waits for; undefined if there is none, so that it waits for something else. */
+/** The workflow task that a run waits for; undefined if the run waits for something else. */
 export function findPendingTask(run: WorkflowExecutionDescription): PendingTask | undefined {
   const task = run.raw.pendingWorkflowTask
   if (!task) return undefined
@@ -23,7 +23,7 @@ export function findPendingTask(run: WorkflowExecutionDescription): PendingTask 
 }
 
 /**
- * Terminates a run that is to end but whose workflow task nobody has done for `afterMs`. The row of its execution
+ * Terminates a run that must end but whose workflow task no worker has done for `afterMs`. The row of its execution
  * follows from Temporal's history. Returns whether it did.
  */
 export async function endIfStuck(

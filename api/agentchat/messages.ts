@@ -38,7 +38,7 @@ export function createChatMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
     .route('/', createReplyRoutes(deps, streams))
 }
 
-/** Rejects once the caller may not read the session any more. */
+/** Rejects once the caller has lost the right to read the session. */
 const checkSession = (deps: ApiDeps, c: Context<AppEnv>, id: string) => async () =>
   openChatSession(await authenticate(deps, c, { counts: false }), id, 'read')
 

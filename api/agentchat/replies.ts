@@ -34,9 +34,9 @@ export type ReplyStreamOptions = {
   isPublic?: boolean
   /** Who reads it, also by a token of theirs. */
   personId: string
-  /** Nobody has read of it before: a Last-Event-ID that came along is that of another reply. */
+  /** The reply is new, so it has no earlier readers: a Last-Event-ID that came along is that of another reply. */
   isNew?: boolean
-  /** Rejects once the caller may not read the reply any more. */
+  /** Rejects once the caller has lost the right to read the reply. */
   check: () => Promise<unknown>
   /** Gives back the place that `takeSeat` gave. */
   leave: () => void
@@ -135,7 +135,7 @@ const NO_REPLY = 'There is no reply to this message. Please try again.'
 function describePublicEnd(state: ReplyState | 'gone'): object {
   if (state === 'gone') return { type: 'error', message: NO_REPLY }
   if (state.status !== 'FAILED') return { type: 'done' }
-  // What a node says instead of a reply that its guardrails have blocked is meant for whoever asked.
+  // A node's answer in place of a reply that its guardrails have blocked is meant for the user who asked.
   return { type: 'error', message: (state.length > 0 && state.error) || NO_REPLY }
 }
 

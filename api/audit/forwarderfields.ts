@@ -153,7 +153,7 @@ function isCertificate(text: string): boolean {
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/** What is wrong with the URL of a receiver; null if nothing is. */
+/** The fault of a receiver's URL; null if it has none. */
 export function findUrlFault(text: string): string | null {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol)) return 'must be a URL that begins with https://'

@@ -20,7 +20,7 @@ const SIGN_IN = 'signIn'
 export async function noteRefused(deps: ApiDeps, c: Context<AppEnv>, thrown: unknown): Promise<void> {
   if (!(thrown instanceof Fault) || !isRefusal(thrown) || !isCounted(c)) return
   if (c.get('rule')?.id === SIGN_IN) return
-  // The token of a widget's visitor ends with time: nobody has tried anything.
+  // The token of a widget's visitor ends with time: that is no attempt to get in.
   if (thrown.code === 'UNAUTHENTICATED' && c.get('widget')) return
   try {
     await noteRefusal(await describeRefused(deps, c, thrown), deps.refusals)

@@ -5,7 +5,7 @@ import { getOwn } from '../../workflows/json.ts'
 
 type Open = (first: number) => Transform & { bytesWritten: number }
 
-/** Each works off the thread that serves everybody. */
+/** Each works off the thread that serves all requests. */
 const DECODERS: Record<string, Open> = {
   gzip: () => zlib.createGunzip(),
   'x-gzip': () => zlib.createGunzip(),

@@ -44,7 +44,7 @@ export function parseForm(bytes: Uint8Array, charset?: string): Record<string, u
   return collectByName(fields)
 }
 
-/** Writes what a part of a form stands for, and returns how many bytes that are. */
+/** Writes the bytes that a part of a form encodes, and returns their number. */
 function unescapeInto(out: Uint8Array, bytes: Uint8Array, from: number, to: number): number {
   let size = 0
   for (let at = from; at < to; at++) {

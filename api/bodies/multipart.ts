@@ -102,7 +102,7 @@ export async function readMultipart(
       failed.signal.throwIfAborted()
       delimiters += countIn(chunk, delimiter)
       if (delimiters > MAX_FIELDS + 1) throw tooManyFields()
-      // What comes behind the form is no part of it.
+      // Bytes behind the form are not a part of it.
       if (parser.writable)
         await unlessAborted(new Promise((resolve) => void parser.write(chunk, resolve)), failed.signal)
     }

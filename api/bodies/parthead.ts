@@ -5,7 +5,7 @@ import { readParameters } from './parameters.ts'
 /** The headers of a part, as Latin-1. */
 export type PartHeaders = Record<string, string[] | undefined>
 
-/** What is more of a part's headers is not read. */
+/** The limits of a part's headers; further ones are not read. */
 export const HEAD_LIMITS = { maxHeaderPairs: 50, maxHeaderSize: 16 * 1024 }
 
 /** A text in which each quote that opens is closed. */

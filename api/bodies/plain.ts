@@ -5,7 +5,7 @@ import { demandCharset, findBodyCharset, readBodyText } from './text.ts'
 
 export type PlainSettings = {
   largeNumbers?: LargeNumbers | undefined
-  /** A body whose only key is `data` stands for its value. */
+  /** A body whose only key is `data` is replaced by that value. */
   unwraps?: boolean
 }
 

@@ -19,8 +19,8 @@ export type BodySettings = {
 
 /**
  * Parses a body by its content type: JSON becomes its value, a form an object of its fields (a file is {filename,
- * contentType, base64}), other text a string, other bytes {base64}, and an empty body null. What is large is a JsonText.
- * Throws INVALID for what is not what it says.
+ * contentType, base64}), other text a string, other bytes {base64}, and an empty body null. A large value is a
+ * JsonText. Throws INVALID for a body that does not fit its content type.
  */
 export async function readBodyValue(
   bytes: Uint8Array<ArrayBuffer>,

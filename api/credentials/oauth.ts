@@ -15,7 +15,7 @@ import { CONNECT_PAGE_POLICY, renderConnectPage } from './page.ts'
 
 const CALLBACK = '/api/oauth2/callback'
 
-/** What the authorization server adds. What is none of its kind counts as missing: the page says so. */
+/** The parameters that the authorization server adds. An invalid one counts as missing: the page says so. */
 const Answer = v.object({
   state: v.optional(v.fallback(boundedString(500), '')),
   code: v.optional(v.fallback(boundedString(8_192), '')),

@@ -48,7 +48,18 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
   },
   {
     title: 'Running Perdure',
-    chapters: ['operating', 'upgrading', 'scaling', 'configuration', 'security', 'promises', 'how-it-works'],
+    chapters: [
+      'operating',
+      'upgrading',
+      'scaling',
+      'configuration',
+      'security',
+      'promises',
+      'how-it-works',
+      'how-runs-work',
+      'how-fairness-works',
+      'how-chats-work',
+    ],
   },
 ]
 

@@ -7,7 +7,7 @@ import type { AppEnv } from '../env.ts'
 import { type CsvCell, writeCsvRecord } from '../http/csv.ts'
 import { streamParts, type WriteNext } from '../http/download.ts'
 
-/** So many cases are read at once: each may have 300 kB. */
+/** The number of cases that are read at once: each may have 300 kB. */
 const AT_ONCE = 50
 
 /** A case as the API shows it. */

@@ -6,7 +6,7 @@ import type { AppEnv } from '../env.ts'
 export type EventReader = {
   /** Whether there may be more to read. */
   isBehind(): boolean
-  /** Reads the next events as text, '' if there are none yet; null if there is nothing to read any more. */
+  /** Reads the next events as text, '' if there are none yet; null once all events were read. */
   read(): Promise<{ text: string; ended: boolean } | null>
   leave(): void
 }
@@ -44,9 +44,9 @@ const RETRY_MS = 2_000
 const HEARTBEAT = ': \n\n'
 
 /**
- * Streams events as a response body. A chunk is made only when the client has taken the previous one, so nothing
- * piles up for a slow client. The stream ends when there is nothing to read any more, when the caller loses the right
- * to read, or when the service stops.
+ * Streams events as a response body. A chunk is made only when the client has taken the previous one, so nothing piles
+ * up for a slow client. The stream ends when all events were read, when the caller loses the right to read, or when the
+ * service stops.
  */
 export function streamEvents(options: EventStreamOptions): ReadableStream<Uint8Array> {
   const { stopping } = options

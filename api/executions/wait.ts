@@ -55,9 +55,10 @@ export function readWait(
 }
 
 /**
- * Waits for the end of an execution, at most `ms`, and less if the caller disconnects or the service stops.
- * Resolves to whether it has ended, or is deleted. Afterwards the scope is the caller's as it is then: throws
- * UNAUTHENTICATED or FORBIDDEN if the caller's rights have ended meanwhile, as soon as they have. Throws THROTTLED if too many requests wait already.
+ * Waits for the end of an execution, at most `ms`, and less if the caller disconnects or the service stops. Resolves to
+ * whether it has ended, or is deleted. Afterwards the scope is the caller's as it is then: throws UNAUTHENTICATED or
+ * FORBIDDEN if the caller's rights have ended meanwhile, as soon as they have. Throws THROTTLED if too many requests
+ * wait already.
  */
 export async function awaitEnd(
   deps: ApiDeps,
@@ -89,7 +90,7 @@ export async function awaitEnd(
 type Patience = {
   ms: number
   request?: AbortSignal
-  /** It cannot have ended yet, so nobody looks before the first change. */
+  /** It cannot have ended yet, so it is not looked at before the first change. */
   fresh?: boolean | undefined
   /** Something may be found before the end, so PostgreSQL tells of each change from the beginning. */
   early?: boolean

@@ -4,7 +4,7 @@ import { type FilePart, readMultipart, whole } from '../bodies/multipart.ts'
 
 export type UploadLimits = { maxBytes: number; maxCount: number }
 
-/** What came: `body` has the files as values, `files` are all of them. They belong to no execution yet. */
+/** The received form: `body` has the files as values, `files` are all of them. They belong to no execution yet. */
 export type Received = { body: unknown; files: StoredFile[] }
 
 /**
@@ -28,8 +28,8 @@ export async function receiveFile(
 
 /**
  * Reads a form of the type `multipart/form-data` as its bytes come, as readMultipart does. Its files are stored for the
- * team; an empty one without a name, which browsers send where nobody has chosen one, is null. Where it throws, nothing
- * of the form is kept.
+ * team; an empty one without a name, which browsers send if no file was chosen, is null. If it throws, nothing of the
+ * form is kept.
  */
 export async function receiveForm(
   store: Store,

@@ -226,7 +226,7 @@ function createOneRuleRoutes({ guardrails }: Pick<ApiDeps, 'guardrails'>) {
     )
 }
 
-/** A rule of this team. That of another one is not there, whoever may read it. */
+/** A rule of this team. Another team's rule counts as missing, even if the caller may read it. */
 async function readOwnRule(c: Context<AppEnv>, id: string, teamId: string) {
   const scope = c.get('scope')
   const rule = await readRule(scope, id).catch((error) => {

@@ -32,14 +32,14 @@ export type Rule = {
   summary: string
   description?: string
   /**
-   * Who may call the route. 'public': anybody, without credentials. 'user': any signed-in user or SDK token.
-   * 'session': any signed-in user, but no SDK token. 'instance': only the instance's admin, signed in.
-   * 'member': any role in the team. A role: that role in the team, or a higher one.
+   * Who may call the route. 'public': anyone, without credentials. 'user': any signed-in user or SDK token. 'session':
+   * any signed-in user, but no SDK token. 'instance': only the instance's admin, signed in. 'member': any role in the
+   * team. A role: that role in the team, or a higher one.
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
   /** Refuses requests to a public route for other reasons than a role. Called once they are counted. */
   guard?: (c: Context<AppEnv>) => void
-  /** Of a public route: whether it needs, or takes, the token of a visitor of a widget. The route itself reads it. */
+  /** For a public route: whether it needs, or takes, the token of a visitor of a widget. The route itself reads it. */
   visitor?: 'needed' | 'taken'
   /** Besides the role, it needs a person who is signed in: SDK tokens are not accepted. */
   person?: true
@@ -90,7 +90,7 @@ type BodyGraph = {
 }
 
 /**
- * What people fill in, such as a sign-in: every route that reads such a body from somebody who has not signed in has
+ * A body that people fill in, such as a sign-in: every route that reads one from a caller who has not signed in has
  * limits of its own. A message of a visitor may have 4,000 characters, each of which JSON may write as six.
  */
 export const SMALL_BODY = { mostBytes: 32 * 1024, mostDepth: 4, mostValues: 100 } as const
@@ -119,11 +119,10 @@ const MAX_MESSAGE = 2_500
 const rules = new WeakMap<object, Rule>()
 
 /**
- * The one middleware in front of every handler. It counts the request (429), checks the credentials (401) and
- * the role in the team that the request names (403, 404), parses path parameters, query and body with Valibot,
- * and reports all problems at once (400). Nothing is parsed, but for the JSON that may hold the team's id, for
- * somebody who may not call the route. Handlers then read `c.get('scope')` and
- * `c.req.valid('param' | 'query' | 'json')`.
+ * The one middleware in front of every handler. It counts the request (429), checks the credentials (401) and the role
+ * in the team that the request names (403, 404), parses path parameters, query and body with Valibot, and reports all
+ * problems at once (400). For a caller who may not call the route nothing is parsed, except the JSON that may hold the
+ * team's id. Handlers then read `c.get('scope')` and `c.req.valid('param' | 'query' | 'json')`.
  */
 export function accept<const R extends Rule>(
   rule: R,
@@ -168,7 +167,7 @@ export function accept<const R extends Rule>(
         if (drawing) problems.push(...(await readDrawing(c, drawing, turn!)))
       }
     }
-    // A body may come long after its headers, from somebody whose rights have ended in the meantime.
+    // A body may come long after its headers, and the caller's rights may have ended in the meantime.
     if (isLate && rule.role !== 'public') c.set('scope', await c.get('authenticate')({ anew: true }))
     if (problems.length > 0) throw invalid(problems.slice(0, MAX_PROBLEMS))
     await next()

@@ -39,8 +39,8 @@ export async function readBytes(c: Context, most = MAX_BODY_BYTES): Promise<Uint
 }
 
 /**
- * The bytes of a request's body as they come. Whoever stops before their end leaves the rest to the server, which drains
- * it, so that the client can read the response.
+ * The bytes of a request's body as they come. A caller that stops before their end leaves the rest to the server, which
+ * drains it, so that the client can read the response.
  */
 export async function* readChunks(c: Context): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = c.req.raw.body?.getReader()
@@ -112,7 +112,7 @@ function isJson(type: string): boolean {
   return charset === undefined || /^charset="?(utf-?8|us-ascii)"?$/.test(charset)
 }
 
-/** What of a Valibot schema says where objects are expected. */
+/** The parts of a Valibot schema that say where objects are expected. */
 type Shape = {
   type: string
   entries?: Record<string, Shape>

@@ -30,9 +30,9 @@ export const countAnswering: MiddlewareHandler = async (_, next) => {
 export type WriteNext = (put: (piece: string | Uint8Array) => void) => Promise<boolean>
 
 /**
- * A response body, produced part by part and only as fast as the client reads. If a part fails or is
- * not read in time, the connection is destroyed, so that nobody mistakes an incomplete file for a complete
- * one. The same happens once the caller may not read it any more. `close` is called when no more parts are needed, for whatever reason.
+ * A response body, produced part by part and only as fast as the client reads. If a part fails or is not read in time,
+ * the connection is destroyed, so that an incomplete file is not mistaken for a complete one. The same happens once the
+ * caller has lost the right to read it. `close` is called when no more parts are needed, for whatever reason.
  */
 export function streamParts(
   c: Context<AppEnv>,
@@ -102,8 +102,8 @@ export function streamParts(
 }
 
 /**
- * Lets others have the thread: all that wait already, and while requests are being answered, for as long as the thread has
- * worked since the last time. So a download has at most half of it, and all of it when nobody else asks.
+ * Lets others have the thread: all that wait already, and while requests are being answered, for as long as the thread
+ * has worked since the last time. So a download has at most half of it, and all of it when there are no other requests.
  */
 function createGivingWay(): () => Promise<void> {
   let before = process.threadCpuUsage()

@@ -8,10 +8,9 @@ import type { ApiDeps, AppEnv } from '../env.ts'
 export const ANY_HOST = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
- * Refuses a request for a host name that is not the service's own (MISDIRECTED), so that a foreign page whose
- * name is rebound to this machine's address cannot talk to it. Served are the names of `publicUrl` and
- * `allowedHosts` (`*.example.com` stands for all names below it), loopback names, and every address: rebinding
- * needs a name.
+ * Refuses a request for a host name that is not the service's own (MISDIRECTED), so that a foreign page whose name is
+ * rebound to this machine's address cannot talk to it. Served are the names of `publicUrl` and `allowedHosts`
+ * (`*.example.com` means all names below it), loopback names, and every address: rebinding needs a name.
  */
 export function guardHost({
   publicUrl,

@@ -10,8 +10,8 @@ const COUNTED_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'
 const UNTRACED = /^\/(healthz|readyz|metrics)$/
 
 /**
- * The outermost middleware. It counts and times each request under its route pattern, and opens a span as a
- * child of the caller's `traceparent`, whose `tracestate` goes on with it. The response names the span in `traceresponse`, as
+ * The outermost middleware. It counts and times each request under its route pattern, and opens a span as a child of
+ * the caller's `traceparent`, whose `tracestate` goes on with it. The response names the span in `traceresponse`, as
  * W3C Trace Context level 2 says.
  */
 export function observe(metrics: Metrics, tracing: Tracing | undefined): MiddlewareHandler<AppEnv> {

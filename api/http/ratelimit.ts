@@ -31,13 +31,12 @@ export function isCounted(c: Context): boolean {
 }
 
 /**
- * Returns a function that counts one request, and only once, however often it is called. The request counts
- * against the team of its SDK token; else the team it is about, if the caller is a member; else the user; and
- * without valid credentials the user of a known device who signs in, or the client's address; if the request has `buckets`,
- * against each of those instead. What counts
- * against a FREE team counts against all FREE teams of the user too, because anybody may make teams. The
- * function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the database takes no
- * changes, requests that only read are not counted.
+ * Returns a function that counts one request, and only once, however often it is called. The request counts against the
+ * team of its SDK token; else the team it is about, if the caller is a member; else the user; and without valid
+ * credentials the user of a known device who signs in, or the client's address; if the request has `buckets`, against
+ * each of those instead. A request of a FREE team counts against all FREE teams of the user too, because users may make
+ * any number of teams. The function throws THROTTLED above the limit, and UNAVAILABLE if it cannot count; while the
+ * database takes no changes, requests that only read are not counted.
  */
 export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put) {
   putLimitHeaders(put)
@@ -96,7 +95,7 @@ async function findCounted(
       if (!(error instanceof Fault)) throw error
     })
   if (!scope) {
-    // Whoever sits behind the same address does not keep those from signing in who have done so before.
+    // Strangers behind the same address do not keep those from signing in who have done so before.
     const device = c.req.path === SIGN_IN ? await readDevice(store.keys, c) : null
     const [person] = Object.keys(device?.marks ?? {})
     if (person !== undefined && isUuid(person)) return { counted: { kind: 'USER', id: person } }

@@ -85,7 +85,7 @@ export function findProxyHeader(c: Context): string | undefined {
   return names.find((name) => /^(forwarded|via|x-real-ip|x-forwarded-.*)$/.test(name))
 }
 
-// A proxy that was not announced may serve this machine's service to anybody.
+// A proxy that was not announced may serve this machine's service to anyone.
 function noteProxy({ proxyHops = 0, exposure }: ApiDeps, c: Context): void {
   if (proxyHops > 0 || !exposure || exposure.why() !== null) return
   const header = findProxyHeader(c)
@@ -108,8 +108,8 @@ function completeHeaders(given: Headers, wanted: Map<string, string>): void {
   if (isPage && given.get('Content-Security-Policy') === NO_PAGE) given.set('Content-Security-Policy', PAGE)
 }
 
-// Of all credentials, a browser adds only cookies to another page's request. So a page cannot forge a request
-// with a Bearer token, and webhooks do not use the session.
+// Cookies are the only credentials that a browser adds to another page's request. So a page cannot forge a request with
+// a Bearer token, and webhooks do not use the session.
 function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   const origin = c.req.header('origin')
   if ((origin !== undefined && own.has(origin)) || !c.req.path.startsWith('/api/')) return false
@@ -119,7 +119,7 @@ function isForeign(c: Context, own: Set<string>, secure: boolean): boolean {
   if (origin === undefined) return false
   const page = URL.parse(origin)
   if (!page || page.host !== c.req.header('host')?.toLowerCase()) return true
-  // Over http anybody on the way can write the page of a name. A proxy in front may add https, never take it.
+  // Over http an attacker on the way can write the page of a name. A proxy in front may add https, never take it.
   return secure && page.protocol !== 'https:' && !isLoopback(page.hostname)
 }
 

@@ -18,7 +18,7 @@ export function guardStaticPaths(read: () => RouterRoute[]): MiddlewareHandler<A
   }
 }
 
-/** Finds the methods of the routes that a path names by its last part; undefined if there is none. */
+/** Finds the methods of the routes that a path names by its last part; undefined without such routes. */
 export function createStaticPaths(routes: RouterRoute[]): (path: string) => Set<string> | undefined {
   const byName = new Map<string, { parts: string[]; method: string }[]>()
   for (const { method, path } of routes) {

@@ -23,7 +23,10 @@ const PAGES = {
   404: { description: 'The link leads nowhere', type: 'text/html' },
 }
 
-/** Where the links of mails lead. Opening one does nothing, because programs that scan mail open links too: a button does. */
+/**
+ * The routes that the links of mails lead to. Opening one does nothing, because programs that scan mail open links too:
+ * a button does.
+ */
 export function createMailChoiceRoutes({ store }: { store: Store }) {
   const rule = { tag: 'Monitoring', role: 'public', responses: PAGES } as const
   return new Hono<AppEnv>()

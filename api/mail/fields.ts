@@ -6,7 +6,7 @@ export const WHOM =
   'sent yet. REFUSED: the owner wants no mail'
 export const HELD = "why nothing is sent by the service's own server, whoever gets it; null if it is"
 
-/** Whom the mails of a report or a channel reach, in responses. */
+/** The recipients of a report or a channel, with their states, in responses. */
 export const mailViewEntries = {
   recipientStates: v.pipe(
     v.array(v.object({ address: v.string(), state: v.picklist(RECIPIENT_STATES) })),

@@ -20,7 +20,7 @@ export const CHOICE_PAGE_POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/** So much of a team's name is shown. */
+/** The number of characters of a team's name that are shown. */
 const MAX_NAME = 60
 
 const SAID = {
@@ -56,7 +56,7 @@ export function renderChoicePage(view: ChoiceView, base: string, wanted?: MailCh
   ])
 }
 
-/** What is shown for a link that leads nowhere. */
+/** The page for a link that leads nowhere. */
 export function renderUnknownLink(): string {
   return renderPage('This link leads nowhere', [
     html`<p>It is not whole, or the team that it was about is deleted, and sends no mail.</p>`,

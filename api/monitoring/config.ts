@@ -53,7 +53,7 @@ const ConfigPatch = v.object({
   alertThresholds: v.optional(
     v.pipe(
       v.looseObject(thresholds, 'must be an object'),
-      // Whoever misspells one would wait for an alert that never comes.
+      // An unknown key is a fault: a user who misspells one would wait for an alert that never comes.
       v.rawCheck(({ dataset, addIssue }) => {
         const given = dataset.value as Record<string, unknown>
         if (typeof given !== 'object' || given === null) return

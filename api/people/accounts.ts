@@ -78,7 +78,7 @@ export const membershipsSchema = v.array(
   }),
 )
 
-/** What is known of a person's e-mail, in responses. */
+/** The facts about a person's e-mail, in responses. */
 export const emailEntries = {
   emailConfirmed: v.pipe(
     v.boolean(),
@@ -103,7 +103,7 @@ export const AccountSchema = v.pipe(
   v.title('Account'),
 )
 
-/** Stands before `accept`, so that no body is read, and no password estimated, while sign-up is closed. */
+/** Runs before `accept`, so that no body is read, and no password estimated, while sign-up is closed. */
 function demandSignUp({ signUp, openByDefault, exposure }: ApiDeps): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const why = openByDefault?.signUp && exposure?.why()

@@ -1,9 +1,12 @@
 import type { Bus } from '../../db/bus.ts'
 
-/** Triggers of the database tell the same when somebody loses a right (migration 0093). */
+/** Triggers of the database tell the same when a user loses a right (migration 0093). */
 const TELL = 'rights:'
 
-/** Tells all processes that visitors of a widget may have lost a right, so that what they read is looked at again at once. */
+/**
+ * Tells all processes that visitors of a widget may have lost a right, so that every stream to them is checked again at
+ * once.
+ */
 export function tellRightsChange(bus: Bus, widgetId: string): void {
   bus.tell(TELL + widgetId)
 }
@@ -12,7 +15,7 @@ export function tellRightsChange(bus: Bus, widgetId: string): void {
 export type RightsWatch = {
   /** Calls `check` whenever this person, with their tokens, may have lost a right. Returns what ends that. */
   watch(userId: string, check: () => void): () => void
-  /** How often anybody was told to have lost one: what is equal later says that none was lost in between. */
+  /** The number of told losses: if it is equal later, no right was lost in between. */
   seen(): number
 }
 
@@ -30,7 +33,7 @@ function createRightsWatch(bus: Bus): RightsWatch {
   let seen = 0
   bus.onTold((text) => {
     if (text === null || text.startsWith(TELL)) seen++
-    // After a time without PostgreSQL anybody may have lost one.
+    // After a time without PostgreSQL, any person may have lost a right.
     const concerned =
       text === null
         ? [...watching.values()]

@@ -19,7 +19,7 @@ export async function readDevice(keys: Keys, c: Context): Promise<Device | null>
   return { id: claims.sub, marks: claims.marks as Device['marks'] }
 }
 
-/** Lets the browser keep the device for a year after each sign-in, also when nobody is signed in any more. */
+/** Lets the browser keep the device for a year after each sign-in, even after the user has signed out. */
 export async function keepDevice(deps: ApiDeps, c: Context, { id, marks }: Device): Promise<void> {
   const expiresAt = new Date(Date.now() + LIFETIME_MS)
   const cookie = { purpose: 'device', subject: id, claims: { marks }, expiresAt, path: PATH } as const

@@ -16,9 +16,9 @@ const LATE_MS = 20
 const MAX_TIMER_MS = 2 ** 31 - 1_000
 
 /**
- * Makes what a response that lasts is bound to its caller's rights with: `lost` is called once, as soon as the caller may
- * not call the route any more, in whichever process that was decided. Returns what ends the watch. Where nobody is signed
- * in, nothing can be lost.
+ * Makes the watch that binds a lasting response to its caller's rights: `lost` is called once, as soon as the caller
+ * has lost the right to call the route, in whichever process that was decided. Returns the function that ends the
+ * watch. Without a sign-in no right can be lost.
  */
 export function createLastingWatch(deps: ApiDeps, c: Context<AppEnv>): (lost: () => void) => () => void {
   return (lost) => {
@@ -59,7 +59,7 @@ export function watchCaller(
 ): () => void {
   const rights = watchRightsOn(bus)
   const unwatch = rights.watch(personId, check)
-  // What was lost between the request's admission and this watch has been told already.
+  // A loss between the request's admission and this watch has been told already.
   const missed = rights.seen() === c.get('rightsSeen') ? undefined : setImmediate(check)
   const left = (c.get('scope')?.access?.endsAt ?? Number.POSITIVE_INFINITY) - performance.now()
   const timer = left < MAX_TIMER_MS ? setTimeout(check, Math.max(0, left) + LATE_MS) : undefined

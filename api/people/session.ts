@@ -13,7 +13,7 @@ import { isSecure, openCookie, putCookie, removeCookie } from './cookies.ts'
 
 export const SESSION_COOKIE = 'perdure_session'
 
-/** Its name over https. Browsers take it from nobody but this very host, over https, for all paths. */
+/** Its name over https. Browsers take it only from this very host, over https, for all paths. */
 export const HOST_COOKIE = `__Host-${SESSION_COOKIE}`
 
 const PURPOSE = 'session'
@@ -93,7 +93,7 @@ export async function readSession(store: Store, c: Context): Promise<Pick<Sessio
   return { id: claims.sid, userId: claims.sub }
 }
 
-/** Where a request comes from, for the audit of what somebody does before they are signed in. */
+/** The origin of a request, for the audit of acts before the sign-in. */
 export function readOrigin(c: Context<AppEnv>): Origin & { ip: string } {
   const userAgent = c.req.header('user-agent')
   return {

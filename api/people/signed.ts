@@ -4,7 +4,7 @@ import { type Keys, purposeKey } from '../../db/seal.ts'
 /** What a signed text is for. Each purpose has a key of its own, so that none passes for another. */
 export type Purpose = 'session' | 'device' | 'visitor' | 'widget page'
 
-/** What is signed: whom it is about, and what else it says. */
+/** The content of a signed text: its subject, and further claims. */
 export type Signed = { purpose: Purpose; subject: string; claims: JWTPayload; expiresAt: Date }
 
 const ISSUER = 'perdure'

@@ -31,7 +31,7 @@ type HookBody = {
   /** All files, with that one. */
   files: StoredFile[]
   delivery: Delivery | undefined
-  /** What became of numbers that are too large. */
+  /** The warning about numbers that are too large. */
   warning?: string | undefined
 }
 
@@ -84,7 +84,7 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Body
         signed?.update(chunk)
         yield chunk
       }
-      // Before the last piece is stored: what nobody has signed is not kept.
+      // Before the last piece is stored: an unsigned body is not kept.
       delivery = signed?.check()
     }
     const isWholeForm = isForm(type)
@@ -123,7 +123,7 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Body
 
 type Signed = Awaited<ReturnType<typeof beginWebhookSignature>>
 
-/** What is compressed is not of the type of the body any more. */
+/** A compressed body is no longer of the type that the body names. */
 function describeRaw(type: string, steps: string[]) {
   return { name: RAW_NAME, mimeType: steps.length === 0 ? type : undefined }
 }

@@ -103,7 +103,7 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
       const { executionId, fresh } = started
       const wait = readWait(c, c.req.valid('query'))
       const awaited = wait.ms > 0 && awaitEnd(deps, c, executionId, { seats, fresh, ...wait })
-      // It may be refused while the execution is still being started, when nobody looks at it yet.
+      // It may be refused while the execution is still being started, before its result is awaited.
       if (awaited) awaited.catch(() => {})
       const response = await startAndRespond(deps, c, started)
       if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
@@ -113,7 +113,10 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
   )
 }
 
-/** The execution has been accepted, so too many waiting requests are no reason to refuse it: nobody waits. */
+/**
+ * The execution has been accepted, so too many waiting requests are no reason to refuse it: it is answered without a
+ * wait.
+ */
 function ignoreThrottled(error: unknown): false {
   if (error instanceof Fault && ['THROTTLED', 'UNAVAILABLE'].includes(error.code)) return false
   throw error

@@ -123,7 +123,7 @@ function withType({ headers = {}, contentType }: WebhookRespond, body: unknown):
   return { ...(type === undefined ? {} : { 'content-type': type }), ...Object.fromEntries(given) }
 }
 
-/** Of an output that has those of several nodes, by their ids, the one of the node that is last in `ends`. */
+/** From an output that combines those of several nodes, by their ids, the one of the node that is last in `ends`. */
 function findLast(output: unknown, ends: string[]): unknown {
   if (!isObject(output) || isItemList(output)) return output
   const last = ends.findLast((id) => Object.hasOwn(output, id))

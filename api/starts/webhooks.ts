@@ -79,7 +79,8 @@ export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
       })
       // The execution that was started before has those of its own request.
       if (!started.fresh) await removeStored(deps.store, files)
-      // Whoever has sent a repeated delivery first gets the answer of its execution.
+      // The answer of an execution goes to the caller who sent its delivery first; one who repeats the delivery learns
+      // only the id.
       const { mode, respond } = hook.response
       if (mode === 'immediate' && respond) return startAndAcknowledge(deps, c, started, respond)
       if (mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)

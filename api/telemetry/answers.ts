@@ -9,7 +9,7 @@ import { type ErrorBody, InputErrorSchema, type ResponseSpec } from '../http/res
 export const PROTOBUF = 'application/x-protobuf'
 const JSON_TYPE = 'application/json'
 
-/** The encoding that a request's Content-Type names; undefined if it is none of OTLP's. */
+/** The encoding that a request's Content-Type names; undefined if OTLP does not have it. */
 export function findEncoding(c: Context): OtlpEncoding | undefined {
   const type = (c.req.header('content-type') ?? '').split(';')[0]!.trim().toLowerCase()
   if (type === PROTOBUF) return 'protobuf'

@@ -131,7 +131,7 @@ export function createWaitRoutes(deps: ApiDeps, readAway: BodyReader) {
       }),
       async (c) => {
         const { token } = c.req.valid('param')
-        // Before its body is read: only somebody who was given the address has it parsed.
+        // Before its body is read: only a caller who knows the address has it parsed.
         const { teamId, executionId } = await demandResumable(deps.store, token)
         c.set('teamId', teamId)
         const asker = { team: teamId, workflow: executionId }

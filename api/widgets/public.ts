@@ -182,7 +182,7 @@ function createVisitorMessageRoutes(deps: ApiDeps, streams: ReplyStreams) {
           const { resets } = c.req.valid('query')
           const check = () => demandVisitorStill(deps, widget, session.id)
           const how = { resets, isPublic: true, isNew: true }
-          // Whoever changes the widget has it looked at again at once.
+          // A change of the widget has this checked again at once.
           return streams.streamReply(c, { executionId, ...how, personId: widget.id, check, leave })
         } catch (error) {
           leave()

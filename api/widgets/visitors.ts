@@ -38,7 +38,8 @@ export function openWidget({ store }: ApiDeps): MiddlewareHandler<AppEnv> {
       return c.body(null, 204)
     }
     if (!found) {
-      // A page whose key was changed is to read that nothing is there (404), as everybody can who asks without a browser.
+      // A page whose key was changed must be able to read that nothing is there (404), as any caller without a browser
+      // can.
       c.header('Access-Control-Allow-Origin', '*')
       return isPreflight ? answerPreflight(true) : next()
     }

@@ -13,7 +13,7 @@ export type ChatSession = {
   updatedAt: Date
 }
 
-/** Whose a session is. A VISITOR is somebody on a page with a widget of the team, who has no account. */
+/** The owners of a session. A VISITOR uses a page with a widget of the team, and has no account. */
 export const CHAT_OWNERS = ['USER', 'SDK_TOKEN', 'VISITOR'] as const
 type ChatOwner = (typeof CHAT_OWNERS)[number]
 
@@ -24,7 +24,7 @@ export type ChatSessionItem = ChatSession & {
   owner: { kind: ChatOwner; id: string; name: string | null }
 }
 
-/** Locks a session until the transaction ends, so that nobody posts to it. Throws NOT_FOUND. */
+/** Locks a session until the transaction ends, so that no message is posted to it. Throws NOT_FOUND. */
 export async function holdChatSession(tx: Tx, id: string) {
   const row = await tx
     .selectFrom('agentChatSessions')
@@ -37,7 +37,7 @@ export async function holdChatSession(tx: Tx, id: string) {
 }
 
 /**
- * A session that the caller may use. Throws NOT_FOUND, and FORBIDDEN for a session of somebody else, which an ADMIN may
+ * A session that the caller may use. Throws NOT_FOUND, and FORBIDDEN for a session of another owner, which an ADMIN may
  * `read` and `delete`.
  */
 export async function openChatSession(
@@ -75,14 +75,14 @@ export type ChatSessionRow = ChatSession & {
   lastMessageAt: Date | null
 }
 
-/** What is selected of a session `s`, for showChatSession. */
+/** The columns that showChatSession needs of a session `s`. */
 export const CHAT_SESSION_COLUMNS = sql`s.id, s.workflow_id, s.team_id, s.title, s.created_at, s.updated_at, s.owner_kind, s.owner_id,
   s.message_count, s.last_message_at, s.widget_id, s.visitor_email, case s.owner_kind
     when 'USER' then (select u.first_name || ' ' || u.last_name from users u where u.id = s.owner_id)
     when 'VISITOR' then s.visitor_email
     else (select t.name from sdk_tokens t where t.id = s.owner_id) end as owner_name`
 
-/** A session, whoever asks for it. */
+/** Reads a session without checking any right. */
 export async function findChatSession(db: Db, id: string): Promise<ChatSessionRow | undefined> {
   const { rows } =
     await sql<ChatSessionRow>`select ${CHAT_SESSION_COLUMNS} from agent_chat_sessions s where id = ${id}`.execute(

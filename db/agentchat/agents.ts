@@ -4,15 +4,15 @@ import { Fault } from '../fault.ts'
 import type { StartableWorkflow } from '../starts/startable.ts'
 
 /**
- * Throws UNPROCESSABLE unless somebody can chat with the workflow: it must be active, and a CHAT_TRIGGER must lead to
- * the model that replies. Returns the trigger.
+ * Throws UNPROCESSABLE unless the workflow can be chatted with: it must be active, and a CHAT_TRIGGER must lead to the
+ * model that replies. Returns the trigger.
  */
 export function demandAgent({ active, graph }: Pick<StartableWorkflow, 'active' | 'graph'>): GraphNode {
   if (isAgentGraph(graph) && !active) throw new Fault('UNPROCESSABLE', 'The workflow is inactive')
   return demandChat({ graph })
 }
 
-/** Throws UNPROCESSABLE unless somebody could chat with the workflow if it were active. Returns the trigger. */
+/** Throws UNPROCESSABLE unless the workflow could be chatted with if it were active. Returns the trigger. */
 export function demandChat({ graph }: Pick<StartableWorkflow, 'graph'>): GraphNode {
   if (!isAgentGraph(graph))
     throw new Fault(
@@ -25,7 +25,7 @@ export function demandChat({ graph }: Pick<StartableWorkflow, 'graph'>): GraphNo
   return trigger
 }
 
-/** Whether somebody could chat with a workflow of this graph if it were active. */
+/** Whether a workflow of this graph could be chatted with if it were active. */
 export function isChat(graph: Graph): boolean {
   return isAgentGraph(graph) && findChatTrigger(graph) !== undefined && findReplyNode(graph) !== undefined
 }

@@ -23,7 +23,7 @@ export type ReplyPiece = {
 /** A piece as it is stored: `seq` counts those of its attempt. */
 export type ReplyChunk = ReplyPiece & { executionId: string; seq: number }
 
-/** Up to where somebody knows the text of a reply. */
+/** The place in the text of a reply up to which a reader knows it. */
 export type ReplyPlace = { executionId: string; step: number; attempt: number; position: number }
 
 const TELL = 'reply:'
@@ -35,12 +35,12 @@ const IDS_A_NOTIFICATION = 200
 export const CHUNKS_A_READ = 16
 
 /**
- * What became of what was to be stored of a reply. `held`: somebody is about to save or to delete the reply, or to claim
- * it; try again. `over`: it is saved, or gone, and nothing more is stored of it.
+ * Whether the text of a reply was stored. `held`: a process is about to save, delete or claim the reply; try again.
+ * `over`: it is saved, or gone, and nothing more is stored of it.
  */
 export type Stored = 'stored' | 'held' | 'over'
 
-/** The replies of executions that may still be written, held so that nobody saves them before this is committed. */
+/** The replies of executions that may still be written, held so that none is saved before this is committed. */
 const OPEN = sql`open as materialized (
       select m.execution_id from agent_chat_messages m
       where m.role = 'assistant' and m.status = 'STREAMING' and m.execution_id in (select execution_id from given)
@@ -53,8 +53,8 @@ const STORED = sql`case when open.execution_id is not null then 'stored'
         else 'over' end`
 
 /**
- * Says of texts that they begin, before anybody sees them: until the last chunk of such a text is stored, whoever saves
- * a reply that was stopped knows that there may be more of it. Returns what became of it, by execution.
+ * Notes that texts begin, before any reader sees them: until the last chunk of such a text is stored, a process that
+ * saves a stopped reply knows that more of it may come. Returns the result for each execution.
  */
 export async function openTexts(
   store: Pick<Store, 'db'>,
@@ -81,8 +81,8 @@ export async function openTexts(
 
 /**
  * Stores chunks of any number of replies in one transaction, and notifies the processes that follow them, other than
- * `watcher`. Those of a reply that is saved, or gone, are not stored any more. It may be repeated with the same chunks,
- * to which more may have been added. Returns what became of them, by execution.
+ * `watcher`. Chunks of a reply that is saved, or gone, are left out. It may be repeated with the same chunks, to which
+ * more may have been added. Returns the result for each execution.
  */
 export async function saveChunks(
   store: Pick<Store, 'db'>,
@@ -192,7 +192,7 @@ export async function hasOpenText(tx: Tx, executionId: string): Promise<boolean>
   return rows[0]!.isOpen
 }
 
-/** What is known of a reply: `length` is that of its saved text in characters. */
+/** The state of a reply: `length` is that of its saved text in characters. */
 export type ReplyState = {
   executionId: string
   status: 'STREAMING' | 'COMPLETE' | 'FAILED' | 'STOPPED'

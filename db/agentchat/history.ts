@@ -19,9 +19,9 @@ export function estimateTokens(text: string): number {
 
 /**
  * The newest messages of a session that take at most `tokens` together, oldest first, beginning with one of the user's;
- * `last` is the number of its newest message, whatever became of it, and 0 if there is none; `isStreaming` says whether
- * that is a reply which is not saved yet. Those that have failed are
- * left out, those that were stopped are as they were cut. `after` and `before` bound the messages by number.
+ * `last` is the number of its newest message in any state, and 0 without messages; `isStreaming` says whether that is a
+ * reply which is not saved yet. Failed replies are left out, stopped ones are as they were cut. `after` and `before`
+ * bound the messages by number.
  */
 export async function readHistory(
   db: Db,

@@ -5,7 +5,7 @@ import { cleanText } from '../text.ts'
 import { readSettings } from '../workflows/settings.ts'
 import { type ChatTurn, readHistory } from './history.ts'
 
-/** What is remembered of a chat before a message: the messages that `summary` does not cover, oldest first. */
+/** The memory of a chat before a message: the messages that `summary` does not cover, oldest first. */
 export type ChatMemory = {
   sessionId: string
   /** About how many tokens of earlier messages the execution gets. */
@@ -16,7 +16,7 @@ export type ChatMemory = {
   turns: (ChatTurn & { seq: number })[]
 }
 
-/** So many times the tokens that an execution gets are looked at: what is older than that is forgotten. */
+/** How many times the tokens that an execution gets are looked at: older messages are forgotten. */
 const LOOK_BACK = 8
 
 /** What the chat of an execution was before its message; undefined if it belongs to no chat, or that is gone. */

@@ -24,7 +24,7 @@ export type AgentChatMessage = {
   createdAt: Date
   /** The execution that replies. */
   executionId: string
-  /** Of a reply: what all calls to models of its execution took together; null while it is STREAMING. */
+  /** For a reply: the tokens that all calls to models of its execution took together; null while it is STREAMING. */
   tokenUsage?: { input: number; output: number } | null
 }
 
@@ -65,8 +65,8 @@ export async function readChatMessage(
 }
 
 /**
- * Messages of a session, newest first. Of those whose texts are, together with the newer ones, longer than one response
- * may show, the content is left out.
+ * Messages of a session, newest first. The content of those that would make the response longer than it may be, counted
+ * from the newest, is left out.
  */
 export async function readMessages(
   { db }: Pick<Store, 'db'>,

@@ -32,10 +32,10 @@ export const BUSY = 'The reply to the message before is still being written'
 export const KEY_USED = 'This Idempotency-Key was used with another body'
 
 /**
- * Posts a message to a chat of the caller (OPERATOR): writes it, its reply as STREAMING, and the execution that replies,
- * in one transaction. Throws NOT_FOUND, FORBIDDEN for somebody else's chat, UNPROCESSABLE if the workflow is inactive or
- * no agent, and CONFLICT while a reply is STREAMING, if the key was used with another message, or if the workflow's limit
- * turns the execution away.
+ * Posts a message to a chat of the caller (OPERATOR): writes it, its reply as STREAMING, and the execution that
+ * replies, in one transaction. Throws NOT_FOUND, FORBIDDEN for another owner's chat, UNPROCESSABLE if the workflow is
+ * inactive or no agent, and CONFLICT while a reply is STREAMING, if the key was used with another message, or if the
+ * workflow's limit turns the execution away.
  */
 export async function postChatMessage(
   scope: Scope,
@@ -47,9 +47,8 @@ export async function postChatMessage(
 }
 
 /**
- * Posts a message to a session of somebody of whom the caller has made sure that it is theirs. `data` is what the
- * execution is given besides the message; `take` is called in the transaction that writes it, and may refuse it. Throws
- * as postChatMessage.
+ * Posts a message to a session whose owner the caller has checked. `data` is given to the execution besides the
+ * message; `take` is called in the transaction that writes it, and may refuse it. Throws as postChatMessage.
  */
 export async function postToSession(
   store: Store,
@@ -171,8 +170,8 @@ async function findPosted(
 }
 
 /**
- * Stops the reply that is being written in a chat of the caller, and returns it; null if none is. What has come of its
- * text is kept. Throws NOT_FOUND and FORBIDDEN.
+ * Stops the reply that is being written in a chat of the caller, and returns it; null if none is. The text that has
+ * come so far is kept. Throws NOT_FOUND and FORBIDDEN.
  */
 export async function stopChatReply(
   scope: Scope,

@@ -3,7 +3,10 @@ import { covers } from '../acts.ts'
 import { Fault, missing } from '../fault.ts'
 import { demand, type Scope } from '../scope.ts'
 
-/** The chat that an execution belongs to: null if it belongs to none. Without its owner it is gone, or nobody's. */
+/**
+ * The chat that an execution belongs to: null if it belongs to none. `ownerId` is null if the chat is gone, or has lost
+ * its owner.
+ */
 export type ChatPrivacy = { ownerId: string | null } | null
 
 /** Reads the ChatPrivacy of a row of `executions`, or of a table that is named so in the query. */
@@ -58,7 +61,7 @@ export async function demandValues(scope: Scope, id: string): Promise<string> {
   return teamId
 }
 
-/** Says to somebody that an execution is part of a chat that is not theirs. */
+/** The fault for a caller who asks for an execution that is part of another owner's chat. */
 export function isPrivate(): Fault {
   return new Fault(
     'FORBIDDEN',

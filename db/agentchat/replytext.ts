@@ -7,8 +7,8 @@ import { readCompiledPlan } from '../workflows/compiled.ts'
 
 /**
  * The text of the node that replies in an ended execution, as its records have it: an LLM's text, or the texts of all
- * turns of an agent, in their order. It is '' if there is none, with the `reason`; `refusal` is what the node says instead
- * of one that its guardrails have blocked.
+ * turns of an agent, in their order. Without a text it is '', with the `reason`; `refusal` is the node's answer in
+ * place of a text that its guardrails have blocked.
  */
 export async function readReplyText(
   store: Store,

@@ -64,15 +64,15 @@ export type ChatSessionQuery = PageRequest & {
   teamId: string
   workflowId?: string | undefined
   search?: string | undefined
-  /** Those of everybody in the team, without visitors: only for its ADMINs. */
+  /** The sessions of all members of the team, without visitors: only for its ADMINs. */
   all: boolean
   /** Those of the visitors of this widget: only for ADMINs. */
   widgetId?: string | undefined
 }
 
 /**
- * The caller's sessions in a team, everybody's, or those of a widget's visitors, those with the newest messages first
- * (OPERATOR). `search` matches any part of a title or of a message, ignoring case.
+ * The caller's sessions in a team, those of all members, or those of a widget's visitors, those with the newest
+ * messages first (OPERATOR). `search` matches any part of a title or of a message, ignoring case.
  */
 export async function listChatSessions(
   scope: Scope,
@@ -81,14 +81,14 @@ export async function listChatSessions(
   const { teamId, workflowId, search, all, widgetId, page, size } = query
   const isOthers = all || widgetId !== undefined
   await demandTeam(scope, teamId, isOthers ? 'ADMIN' : 'OPERATOR')
-  // Of messages it is the session that says whether they are a visitor's.
+  // The session of a message says whether it is a visitor's.
   const spoken = isOthers
     ? sql`team_id = ${teamId}`
     : sql`team_id = ${teamId} and owner_id = ${ownerOf(scope).id}`
   const of = widgetId === undefined ? sql`widget_id is null` : sql`widget_id = ${widgetId}`
   const owned = sql`${spoken} and ${of}`
   const pattern = search && containing(search)
-  // Each half has an index of its own. A session without a match is none, whichever of its texts were looked at.
+  // Each half has an index of its own. A session is left out if none of its texts match.
   const matching = pattern
     ? sql`and id in (
         select id from agent_chat_sessions where ${owned} and title ilike ${pattern}
@@ -152,7 +152,7 @@ export async function deleteChatSession(
     item.teamId,
     async (tx, held) => {
       await holdChatSession(tx, id)
-      // An ADMIN may be none any more.
+      // The caller may have ceased to be an ADMIN.
       await openChatSession({ ...held, store: { ...store, db: tx } }, id, keep ? 'own' : 'delete')
       if (keep) {
         await tx.deleteFrom('agentChatMessages').where('sessionId', '=', id).execute()

@@ -56,8 +56,8 @@ export async function isAnyReplyEnding({ db }: Store): Promise<boolean> {
 }
 
 /**
- * What becomes of a reply. A stopped one has at least the text of `content`, see readFinishedText. A failed one has what
- * is said instead, if the node that replies has a refusal.
+ * The outcome of a reply. A stopped one has at least the text of `content`, see readFinishedText. A failed one has the
+ * refusal of the node that replies, if it has one.
  */
 type Outcome =
   | { status: 'COMPLETE' | 'STOPPED'; content: string }

@@ -7,8 +7,8 @@ export const NO_TITLE = 'New chat'
 const TITLE_LENGTH = 60
 
 /**
- * Cuts the titles of sessions anew from the first messages that they still have. A title that somebody has given stays.
- * A title says what a message has said: it goes with the message.
+ * Cuts the titles of sessions anew from the first messages that they still have. A title that a user has given stays. A
+ * title repeats a message, so it goes with the message.
  */
 export async function cutTitlesAnew(tx: Tx, sessionIds: string[]): Promise<void> {
   const { rows } = await sql<{ id: string; content: string | null }>`

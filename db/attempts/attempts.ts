@@ -7,8 +7,8 @@ import { readRecentRules } from '../redaction/rules.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * LOST: its worker was lost, so that nobody noted how it ended. UNKNOWN: nothing was noted of it, because its execution
- * had too many attempts already, or is of a release before.
+ * LOST: its worker was lost before it could note the end. UNKNOWN: nothing was noted of it, because its execution had
+ * too many attempts already, or is of a release before.
  */
 export const ATTEMPT_STATUSES = ['RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'LOST', 'UNKNOWN'] as const
 
@@ -47,8 +47,8 @@ type NoteRow = {
 }
 
 /**
- * The attempts of a node's record so far, in their order, with the one that is under way (VIEWER). A record whose output
- * was given has none. Throws NOT_FOUND, and FORBIDDEN for a chat of somebody else.
+ * The attempts of a node's record so far, in their order, with the one that is under way (VIEWER). A record whose
+ * output was given has none. Throws NOT_FOUND, and FORBIDDEN for another owner's chat.
  */
 export async function listNodeAttempts(
   scope: Scope,

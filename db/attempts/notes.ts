@@ -3,7 +3,7 @@ import { write } from '../change.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
-/** What is noted of one attempt of a node: that it began, or that it failed. With neither, that it is over. */
+/** The note of one attempt of a node: that it began, or that it failed. With neither, that it is over. */
 export type AttemptNote = {
   executionId: string
   recordId: string

@@ -22,14 +22,13 @@ const KINDS: Record<AnyAct, Kind> = { ...ACTS, ...ACCOUNT_ACTS }
 
 const MAX_DETAIL_BYTES = 32_000
 
-/** What is appended; entries of version 1 stay as they are. */
+/** The version of the entries that are appended; entries of version 1 stay as they are. */
 const ENTRY_VERSION = 2
 
 /**
- * Appends an entry to the team's chain. It must be the last step of the transaction that did the act, because
- * the head row stays locked until the commit. Throws AUDIT_CHAIN_BROKEN if somebody has altered the chain. An
- * act that is `urgent` goes on even then: its entry goes to the instance's chain, or, if that is broken too,
- * into the log.
+ * Appends an entry to the team's chain. It must be the last step of the transaction that did the act, because the head
+ * row stays locked until the commit. Throws AUDIT_CHAIN_BROKEN if the chain was altered. An act that is `urgent` goes
+ * on even then: its entry goes to the instance's chain, or, if that is broken too, into the log.
  */
 export async function appendAudit(
   tx: Tx,
@@ -82,7 +81,7 @@ export function makeBody(
     actorKind: scope.actor.kind,
     actorId: scope.actor.id,
     actorRole: role,
-    // What the service or its operator does on somebody's behalf is not that person's act.
+    // An act of the service or its operator on a person's behalf is not that person's act.
     userId: scope.actor.kind === 'SYSTEM' ? null : scope.userId,
     accessId: scope.access?.id ?? null,
     action: act,

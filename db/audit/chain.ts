@@ -47,7 +47,7 @@ export async function extendChain(tx: Tx, keys: Keys, body: EntryBody): Promise<
   return undefined
 }
 
-/** What is wrong with a head row; undefined if it is signed by this installation. */
+/** The fault of a head row; undefined if it is signed by this installation. */
 export function findHeadFault(
   keys: Keys,
   teamId: string,
@@ -72,8 +72,8 @@ export async function lockHead(tx: Tx, teamId: string): Promise<Head | undefined
 }
 
 /**
- * Writes an entry and moves the head to it, both signed, for each row of `last`: at most one. Resolves to that
- * row, or undefined if there is none or the place is taken.
+ * Writes an entry and moves the head to it, both signed, for each row of `last`: at most one. Resolves to that row, or
+ * undefined if `last` is empty or the place is taken.
  */
 export async function putEntry(
   tx: Tx,
@@ -120,8 +120,8 @@ export async function openChain(tx: Tx, keys: Keys, teamId: string): Promise<voi
 }
 
 /**
- * Signs the head of the instance's chain, which the migration has left unsigned. Only before this release has
- * appended anything to any chain: an unsigned head that is found later was put there by somebody else.
+ * Signs the head of the instance's chain, which the migration has left unsigned. Only before this release has appended
+ * anything to any chain: an unsigned head that is found later was not put there by the service.
  */
 export async function openInstanceChain(tx: Tx, keys: Keys): Promise<void> {
   const head = await lockHead(tx, INSTANCE_CHAIN)

@@ -16,7 +16,7 @@ import {
 } from './proofs/publickeys.ts'
 import { timeText } from './times.ts'
 
-/** What a chain was at some time, signed for everybody: `hash` is hexadecimal, `signature` base64. */
+/** The state of a chain at some time, signed so that anyone can verify it: `hash` is hexadecimal, `signature` base64. */
 export type SignedCheckpoint = {
   teamId: string
   seq: number
@@ -30,9 +30,9 @@ export type SignedCheckpoint = {
 export type CheckpointRow = Omit<SignedCheckpoint, 'hash' | 'signature'> & { hash: Buffer; signature: Buffer }
 
 /**
- * Signs where a chain stands, and keeps that as a row; where it has not moved since the last time, that checkpoint is
- * the answer. Null for a chain without entries, and for one whose head is not what this installation has signed:
- * that raises the alarm.
+ * Signs the end of a chain, and keeps that as a row; if it has not moved since the last time, the last checkpoint is
+ * returned. Null for a chain without entries, and for one whose head was not signed by this installation: that raises
+ * the alarm.
  */
 export async function checkpointChain(store: Store, teamId: string): Promise<SignedCheckpoint | null> {
   return record(store, (tx) => signCheckpoint(tx, store, teamId))
@@ -64,7 +64,7 @@ export async function checkpointAll(store: Store, signal?: AbortSignal): Promise
 
 async function signCheckpoint(tx: Tx, store: Store, teamId: string): Promise<SignedCheckpoint | null> {
   const { keys } = store
-  // Of two that come at once, one waits; appending goes on meanwhile.
+  // If two come at once, one waits; appending goes on meanwhile.
   await lockFor(tx, 'auditCheckpoints', teamId)
   const { rows } = await sql<Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & { ends: boolean; at: string }>`
     select seq, hash, mac, key_id, ${timeText('clock_timestamp()')} as at,

@@ -8,7 +8,7 @@ import { timeText } from './times.ts'
 export type StoredEntry = AuditCore & {
   id: string
   seq: number
-  /** `seq` in digits: a number that somebody has put there may be too great for JavaScript. */
+  /** `seq` in digits: a number that an intruder has written may be too great for JavaScript. */
   seqText: string
   prev: Buffer
   hash: Buffer
@@ -23,7 +23,7 @@ export type StoredEntry = AuditCore & {
   keyId: string | null
 }
 
-/** An export reads them on the thread that serves everybody: a page is some 10 ms of work. */
+/** An export reads them on the thread that serves all requests: a page is some 10 ms of work. */
 const PAGE = 200
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'

@@ -14,8 +14,8 @@ type ChainEnd = Pick<Head, 'seq' | 'hash' | 'mac' | 'keyId'> & {
 const PAGE = 500
 
 /**
- * Checks the end of every chain, and raises the alarm of those that could not be extended. What is inside of a
- * chain is left to verifyAudit.
+ * Checks the end of every chain, and raises the alarm for those that could not be extended. The entries inside of a
+ * chain are left to verifyAudit.
  */
 export async function checkHeads(store: Store): Promise<void> {
   let after: string | null = null

@@ -9,7 +9,7 @@ export type AuditEntryView = {
   teamId: string
   /** The person behind the act: who has signed in, or has made the SDK token. Null for the service itself. */
   userId: string | null
-  /** The name of whoever did it, which is the token's for an SDK token. */
+  /** The name of the actor, which is the token's for an SDK token. */
   userName: string | null
   action: string
   resourceType: string
@@ -102,8 +102,8 @@ export async function* streamViews(
 }
 
 /**
- * Between which numbers the entries are that `filter` asks for. Times become numbers here, once: in a chain they go
- * up together. What was purged is outside, even if it is still being removed.
+ * The first and the last number of the entries that `filter` asks for. Times become numbers here, once: in a chain they
+ * go up together. Purged entries are outside, even if they are still being removed.
  */
 export async function findSpan(db: Db, teamId: string, filter: ViewFilter): Promise<ViewSpan> {
   const { from, to, after, before, newest } = filter

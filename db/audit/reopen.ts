@@ -76,7 +76,7 @@ async function demandChain(tx: Tx, chain: string): Promise<void> {
   if (!team) throw missing('team')
 }
 
-/** Now, whatever time somebody has written into the chain. */
+/** The present time, independent of the times in the chain, which may be forged. */
 async function readTime(tx: Tx): Promise<string> {
   const { rows } = await sql<{ now: string }>`
     select ${timeText('clock_timestamp()')} as now`.execute(tx)

@@ -27,7 +27,7 @@ export type AuditCore = {
   detailsSha256: Buffer
 }
 
-/** What is personal about an entry, hashed with a salt; `details` is canonical JSON. */
+/** The personal data of an entry, hashed with a salt; `details` is canonical JSON. */
 export type Personal = {
   actorName: string | null
   srcIp: string | null
@@ -66,7 +66,7 @@ export function reopeningHash(teamId: string, seq: number): Buffer {
   return sha256(`audit-v1-reopening|${teamId}|${seq}`)
 }
 
-/** The text whose hash stands for what is personal about an entry of version `v`: canonical JSON. */
+/** The text that is hashed for the personal data of an entry of version `v`: canonical JSON. */
 export function personalText(v: number, { actorName, srcIp, userAgent, details }: Personal): string {
   const begin = `{"actor_name":${quote(actorName)},"details":${details}`
   return v === 1 ? `${begin}}` : `${begin},"src_ip":${quote(srcIp)},"user_agent":${quote(userAgent)}}`
@@ -90,16 +90,16 @@ export function hashLink({ prev, seq, ts, core }: Link): Buffer {
 }
 
 /**
- * Signs what an entry says and its place, but not what it links to: where somebody has rewritten an entry and
- * hashed the chain anew, the signatures of all others are still right.
+ * Signs an entry's content and its place, but not its link: if an entry was rewritten and the chain hashed anew, the
+ * signatures of all others are still right.
  */
 export function signEntry(keys: Keys, keyId: string, { teamId, seq, ts, core }: Omit<Link, 'prev'>): Buffer {
   return sign(keys, keyId, `entry|${teamId}|${seq}|${ts}|${sha256(core).toString('hex')}`)
 }
 
 /**
- * Signs the head with a key that is not in the database: somebody who cuts the end of the chain and adapts
- * the head row cannot make a valid signature.
+ * Signs the head with a key that is not in the database: an intruder who cuts the end of the chain and adapts the head
+ * row cannot make a valid signature.
  */
 export function signHead(keys: Keys, keyId: string, teamId: string, seq: number, hash: Uint8Array): Buffer {
   return sign(keys, keyId, `${teamId}|${seq}|${Buffer.from(hash).toString('hex')}`)
@@ -126,7 +126,7 @@ export function isSigned(
   return keys.byId.has(keyId) && make(keyId).equals(mac)
 }
 
-/** The key that a row names, for messages: somebody else may have written it, and terminals show it. */
+/** The key that a row names, for messages: the row may be forged, and terminals show it. */
 export function quoteKey(keyId: string | null): string {
   return JSON.stringify(keyId?.slice(0, 20) ?? null)
 }

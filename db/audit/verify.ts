@@ -22,7 +22,7 @@ export type AuditVerification = {
   teamId: string
   /** How many entries were read. */
   entries: number
-  /** How many of them are without details, because they were erased, or because somebody has removed them. */
+  /** The number of entries without details, because those were erased by the service, or removed by an intruder. */
   erased: number
   /** The last entry, to be noted as a checkpoint; null if there is no entry. */
   last: Checkpoint | null
@@ -140,7 +140,7 @@ async function findProblem(
   return { kind: verdict, seq, at: rows[0]?.at ?? null }
 }
 
-/** What can be said of an entry that a caller has noted before the others are read. */
+/** Judges an entry that a caller has noted, before the others are read. */
 export function judgePlace({ base }: ChainProofs, noted: Checkpoint): 'found' | 'missing' | 'purged' {
   if (noted.seq < base.seq) return 'purged'
   return isNoted(base, noted) ? 'found' : 'missing'

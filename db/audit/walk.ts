@@ -4,7 +4,7 @@ import { findFault, isBlank, type StoredEntry, type StoredRange } from './entrie
 import type { IsErased } from './erasure/erasures.ts'
 import { isSigned, quoteKey, reopeningHash, signEntry, signRange } from './signing.ts'
 
-/** What can be wrong with a chain. */
+/** The faults that a chain can have. */
 export const VERDICTS = [
   /** The entry's columns do not match its hash. */
   'entry_modified',
@@ -64,7 +64,7 @@ export type BreakDetails = {
   head: Checkpoint | null
   /** A hash of all entries that there were. */
   digest: string
-  /** What stands for each checkpoint that was forged: they count no more. Left out if there was none. */
+  /** The digest of each checkpoint that was forged, which then no longer counts. Left out if there was none. */
   forged?: string[]
   findings: AuditFinding[]
   by: string
@@ -75,7 +75,7 @@ export type Checkpoint = { seq: number; hash: string }
 
 const MAX_FINDINGS = 1_000
 
-/** What is known of a chain besides its entries. */
+/** The facts about a chain that its entries do not contain. */
 export type WalkAids = {
   /** The ranges of entries without signatures of their own. */
   ranges: StoredRange[]
@@ -83,11 +83,11 @@ export type WalkAids = {
   base: { seq: number; hash: Buffer }
   /** What the chain says of entries whose details were erased. */
   isErased: IsErased
-  /** What was found beside the entries, by the numbers of the entries before which it counts. */
+  /** The findings outside of the entries, by the numbers of the entries before which they count. */
   noted: (AuditFinding & { seq: number })[]
 }
 
-/** What is known of a chain after the entries that were read. */
+/** The state of a walk along a chain after the entries that were read. */
 type Walk = {
   readonly keys: Keys
   readonly teamId: string
@@ -100,7 +100,7 @@ type Walk = {
   at: number
   readonly digest: Hash
   readonly breaks: AuditBreak[]
-  /** What was found since the last break. */
+  /** The findings since the last break. */
   findings: AuditFinding[]
   entries: number
   erased: number

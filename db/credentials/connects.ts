@@ -8,10 +8,10 @@ import { type Keys, seal, unseal } from '../seal.ts'
 import { type Grant, lockGrant, readGrant, setTokens, type Tokens } from './oauth.ts'
 import { credentialKind } from './types.ts'
 
-/** How long somebody may take at the authorization server. */
+/** How long a person may take at the authorization server. */
 const CONNECT_MINUTES = 10
 
-/** So many ways to connect a credential may be open at once for a person; the oldest end first. */
+/** The number of attempts to connect a credential that may be open at once for a person; the oldest end first. */
 const MAX_OPEN = 5
 
 const PURPOSE = 'connect'
@@ -19,7 +19,7 @@ const PURPOSE = 'connect'
 /** What the browser is sent to the authorization server with. */
 export type Connect = { grant: Grant; state: string; challenge: string }
 
-/** Somebody is back from the authorization server. */
+/** The attempt of a person who is back from the authorization server. */
 export type Connecting = { grant: Grant; verifier: string }
 
 /** Begins to connect a credential of the type OAUTH2 in a session of the caller's (BUILDER). Throws NOT_FOUND, CONFLICT. */
@@ -50,7 +50,7 @@ export async function beginConnect(scope: Scope, id: string, sessionId: string):
 }
 
 /**
- * Takes the state with which the authorization server has sent somebody back: it works once, and only in the session
+ * Takes the state with which the authorization server has sent a person back. It works once, and only in the session
  * that began with it. Throws CONFLICT, which says what to do, or FORBIDDEN, NOT_FOUND.
  */
 export async function takeConnect(scope: Scope, state: string, sessionId: string): Promise<Connecting> {
@@ -90,7 +90,7 @@ export async function finishConnect(scope: Scope, { grant }: Connecting, tokens:
   })
 }
 
-/** Removes what nobody has come back with in time. Called hourly. */
+/** Removes attempts that have expired. Called hourly. */
 export async function purgeConnects(store: Store): Promise<void> {
   await record(store, async (tx) => {
     await sql`delete from credential_connects where expires_at <= now()`.execute(tx)
@@ -128,7 +128,7 @@ function demandConnectable({ type, data }: Grant): void {
     throw new Fault('CONFLICT', `To be connected, the credential needs ${lacking.join(' and ')}`)
 }
 
-/** What stands for the client and its servers: an answer for another one is not taken (mix-up). */
+/** A print of the client and its servers: an answer for another one is not taken (mix-up). */
 function printClient({ data }: Grant): string {
   // Tokens must not come to where the person who connects did not agree to.
   const { directs } = credentialKind('OAUTH2')

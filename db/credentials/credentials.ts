@@ -25,8 +25,8 @@ export type CredentialItem = {
 }
 
 /**
- * A credential without its data: `keys` are the names of those that are set, `broken` is why it cannot be used until
- * somebody changes it, `expiresAt` when its access token ends.
+ * A credential without its data: `keys` are the names of those that are set, `broken` is why it cannot be used until it
+ * is changed, `expiresAt` when its access token ends.
  */
 export type CredentialDetail = CredentialItem & {
   testMessage: string | null
@@ -84,9 +84,9 @@ export async function readCredential(scope: Scope, id: string): Promise<Credenti
 
 /**
  * Changes the name, and the data key by key: null removes one, the others stay (BUILDER). To change where secrets are
- * sent demands all of them in the same patch. What was known of the data
- * before, that it was tested or is broken, is forgotten with a change of it. Throws NOT_FOUND; CONFLICT if the team has
- * a credential of this name; INVALID if the data is not valid as a whole then.
+ * sent demands all of them in the same patch. A change of the data clears what was known of it: that it was tested or
+ * is broken. Throws NOT_FOUND; CONFLICT if the team has a credential of this name; INVALID if the data is not valid as
+ * a whole then.
  */
 export async function updateCredential(
   scope: Scope,
@@ -126,7 +126,7 @@ export async function updateCredential(
             revision: old.revision + 1,
             expiresAt: differing.includes('accessToken') ? null : old.expiresAt,
             broken: disconnected ? DISCONNECTED : stays,
-            // Nobody waits because of what failed with other data.
+            // A failure with the old data must not delay the next renewal.
             ...(renewer === null ? { renewerUntil: null, renewalFailure: null } : {}),
             testStatus: null,
             testMessage: null,
@@ -165,7 +165,7 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
   if (force) demand(scope, teamId, 'ADMIN')
   await change(scope, 'CREDENTIAL_DELETED', teamId, async (tx, held) => {
     if (force) demand(held, teamId, 'ADMIN')
-    // Whoever saves or activates a workflow that names it holds it until the commit.
+    // A transaction that saves or activates a workflow with the credential holds it until the commit.
     const { name, type } = await lockCredential(tx, id)
     const users = await listActiveUsers(tx, id)
     if (users.length > 0 && !force) throw new Fault('CONFLICT', describeUsers(name, users))

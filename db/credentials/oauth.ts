@@ -12,14 +12,14 @@ import type { CredentialType } from './types.ts'
 /** What a token server has given. `expiresInS` is in seconds from when it was asked; null if it did not say. */
 export type Tokens = { accessToken: string; refreshToken: string | null; expiresInS: number | null }
 
-/** A credential whose access token is got from a token server, and how it stands with that. */
+/** A credential whose access token comes from a token server, with the state of that token. */
 export type Grant = OpenedCredential & {
   accessToken: string | null
   /** From when on the token is renewed; null if its end is not known. */
   renewAt: Date | null
   /** When it was renewed last. */
   renewedAt: Date | null
-  /** Somebody renews it, or nobody tries until then because it has just failed. */
+  /** A renewal is in progress, or the last one failed and the next may begin only at `until`. */
   renewal: { until: Date; failure: string | null } | null
 }
 
@@ -101,7 +101,7 @@ function gone(): Fault {
   return new Fault('NOT_FOUND', 'The credential no longer exists')
 }
 
-/** What stands for the data that a token is got with. */
+/** A print of the data with which a token is got. */
 function printData(type: CredentialType, data: CredentialData): string {
   const values = (GOT_WITH[type] ?? []).map((key) => data[key] ?? null)
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url')
@@ -118,12 +118,13 @@ function openToken(keys: Keys, id: string, data: CredentialData, token: Buffer |
   }
 }
 
-/** Whether somebody has begun to renew a token. `interrupted`: somebody before has begun too, and was not heard of again. */
+/** Whether this process has claimed the renewal of a token. `interrupted`: an earlier claim ended without a result. */
 export type Claim = { claimed: true; interrupted: boolean } | { claimed: false }
 
 /**
  * Claims the renewal of a token for `forMs`, in the name of `renewer` (a UUID), if the credential is still as it was
- * read, nobody else renews it, and no failure is too fresh. A claim holds no connection: the token server may be slow.
+ * read, no other process renews it, and no failure is too fresh. A claim holds no connection: the token server may be
+ * slow.
  */
 export async function claimRenewal(
   store: Store,
@@ -146,8 +147,9 @@ export async function claimRenewal(
 }
 
 /**
- * Stores the tokens that a renewal has got, so that others may use them, and returns the credential with them. If
- * somebody has meanwhile changed what they were got with, theirs is kept. Throws NOT_FOUND if the credential is gone.
+ * Stores the tokens that a renewal has got, so that others may use them, and returns the credential with them. If the
+ * data that they were got with was changed meanwhile, the changed data is kept. Throws NOT_FOUND if the credential is
+ * gone.
  */
 export async function storeTokens(store: Store, grant: Grant, renewer: string, got: Tokens): Promise<Grant> {
   return record(store, async (tx) => {
@@ -159,7 +161,7 @@ export async function storeTokens(store: Store, grant: Grant, renewer: string, g
   })
 }
 
-/** A renewal has failed for now: for `forMs` nobody tries again, and all are told why. */
+/** A renewal has failed for now: for `forMs` it is not tried again, and all callers get the reason. */
 export async function postponeRenewal(
   store: Store,
   { id }: Grant,
@@ -174,8 +176,8 @@ export async function postponeRenewal(
 }
 
 /**
- * Notes that a token cannot be renewed any more, and why: whoever uses the credential fails from then on. Returns
- * false if somebody has meanwhile changed what it is renewed with, so that this says nothing.
+ * Notes that a token can never be renewed again, and why: from then on every use of the credential fails. Returns false
+ * if the data that it is renewed with was changed meanwhile, so that the failure means nothing.
  */
 export async function breakGrant(store: Store, grant: Grant, renewer: string, why: string): Promise<boolean> {
   return record(store, async (tx) => {
@@ -222,8 +224,8 @@ async function release(tx: Tx, id: string, renewer: string): Promise<void> {
 }
 
 /**
- * Puts tokens into a locked credential, which can be used again from then on. Without a new refresh token, the one
- * that was renewed with stays valid, but that of somebody who was connected before does not.
+ * Puts tokens into a locked credential, which can be used again from then on. Without a new refresh token, the one that
+ * was renewed with stays valid, but that of a person who was connected before does not.
  */
 export async function setTokens(
   tx: Tx,

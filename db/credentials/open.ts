@@ -14,7 +14,7 @@ export type OpenedCredential = {
   data: CredentialData
   revision: number
   expiresAt: Date | null
-  /** Why it cannot be used any more, if it cannot be. */
+  /** The instance's admin decided that requests through a proxy close nothing, or took that back. */
   broken: string | null
 }
 
@@ -65,8 +65,8 @@ function listKeys(username: string, password: string): string[] {
 }
 
 /**
- * What is secret by itself in a header: the token behind its scheme, the password in one of Basic, and the longer values
- * of cookies and parameters. Servers tell it without what stands around it.
+ * The parts of a header that are secret by themselves: the token behind its scheme, the password in one of Basic, and
+ * the longer values of cookies and parameters. Servers repeat them without the text around them.
  */
 function listHeaderSecrets(header: string): string[] {
   const [, scheme = '', token = ''] = /^\s*([\w-]+)\s+(\S+)\s*$/.exec(header) ?? []

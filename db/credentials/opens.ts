@@ -66,9 +66,10 @@ const countersOf = perDatabase(() => {
 })
 
 /**
- * Makes one audit entry of how often a credential was opened by a workflow, a forwarder or guardrails in an hour, once the
- * hour is over. Any number of processes may do so at once. A team whose chain cannot take an entry does not stop the others: `tell` is
- * called with the failure, and it is tried again the next time. Resolves to how many entries were made.
+ * Makes one audit entry of how often a credential was opened by a workflow, a forwarder or guardrails in an hour, once
+ * the hour is over. Any number of processes may do so at once. A team whose chain cannot take an entry does not stop
+ * the others: `tell` is called with the failure, and it is tried again the next time. Resolves to how many entries were
+ * made.
  */
 export async function settleOpenings(
   store: Store,
@@ -116,7 +117,7 @@ type OpeningEntry = AuditEntry & { act: Act }
 
 /** Those of hours that were over before `until`, or of all if it is null: at most 200. */
 async function takeOpenings(tx: Tx, teamId: string, until: Date | null): Promise<OpeningEntry[]> {
-  // Of two processes, the second finds nothing left.
+  // If two processes come at once, the second finds nothing left.
   await lockFold(tx, 'openings', teamId)
   const { rows } = await sql<Used>`
     with due as (

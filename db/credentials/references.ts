@@ -20,8 +20,8 @@ export type ReferenceProblem = Problem & {
 }
 
 /**
- * Finds the credentials of a graph that are none of the team's, or of a type that their node does not take. Those
- * that are there are held until the transaction ends: whoever deletes one waits for it.
+ * Finds the credentials of a graph that are not of the team, or of a type that their node does not take. The others are
+ * held until the transaction ends: a deletion waits for it.
  */
 export async function findCredentialProblems(
   store: Store,
@@ -66,7 +66,7 @@ export async function findCredentialProblems(
   })
 }
 
-/** What is to be told of a graph's credentials that cannot be used any more, until somebody changes or connects them. */
+/** The problems of a graph's credentials that cannot be used until they are changed or connected again. */
 export async function findBrokenCredentials(
   store: Store,
   teamId: string,
@@ -106,9 +106,9 @@ export async function noteCredentials(
 }
 
 /**
- * The name and type of a team's credential that something else than a node signs in with. It is held until the commit:
- * whoever deletes it waits. Throws INVALID for `credentialId` if it is none of the team's, or not for that use, which
- * `purpose` says in words.
+ * The name and type of a team's credential that is used outside of nodes. It is held until the commit: a deletion
+ * waits. Throws INVALID for `credentialId` if it is not a credential of the team, or not for that use, which `purpose`
+ * says in words.
  */
 export async function demandCredential(
   tx: Tx,

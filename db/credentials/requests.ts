@@ -24,9 +24,9 @@ export const CREDENTIAL_HEADERS: Partial<Record<CredentialType, readonly string[
 }
 
 /**
- * What is wrong with a request that a node, or a tool of an agent, makes with the credential that is named at `key`: a
- * host that nobody can see while the credential may go anywhere, and headers that both would set. Paths are within the
- * node's config.
+ * The faults of a request that a node, or a tool of an agent, makes with the credential that is named at `key`: a host
+ * that cannot be read from the config while the credential may go anywhere, and headers that both would set. Paths are
+ * within the node's config.
  */
 export function findRequestFaults(
   node: GraphNode,

@@ -9,7 +9,7 @@ const BATCH = 200
 export type Rotation = {
   /** How many credentials were wrapped anew. */
   rewrapped: number
-  /** The ids of those that could not be opened: somebody changed them, or their key is missing. */
+  /** The ids of those that could not be opened: they were altered, or their key is missing. */
   closed: string[]
 }
 

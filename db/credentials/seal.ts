@@ -5,7 +5,7 @@ import type { CredentialType } from './types.ts'
 /** The keys of a credential's data and their values, as the API has taken them. */
 export type CredentialData = Record<string, string | number | boolean | string[]>
 
-/** What of a credential is stored: `sealed` under a key of its own, which is `wrapped` with a key of the service. */
+/** A credential as it is stored: `sealed` under a key of its own, which is `wrapped` with a key of the service. */
 export type SealedCredential = { sealed: Buffer; wrapped: Buffer; keyId: string }
 
 /** Whose secret it is. A sealed one cannot be put in the place of another. */

@@ -4,7 +4,7 @@ import { missing } from '../fault.ts'
 import type { Scope } from '../scope.ts'
 import { cleanText } from '../text.ts'
 
-/** What a test of a credential has said. `message` has no secrets any more. */
+/** The result of testing a credential. The secrets in `message` are masked already. */
 export type CredentialTest = { status: 'SUCCESS' | 'FAILED'; message: string }
 
 const MAX_MESSAGE = 1_000
@@ -13,9 +13,9 @@ const MAX_MESSAGE = 1_000
 type Tested = { id: string; teamId: string; name: string; type: string; revision: number; updatedAt: Date }
 
 /**
- * Notes what the test of a credential has said (BUILDER, as it is now), and when. Undefined, and only the audit has it,
- * if somebody has changed the data since the test began: the data was used all the same. Tokens that the service has
- * renewed by itself are no such change. Throws NOT_FOUND if it is gone, with an audit entry, too.
+ * Notes the result of testing a credential (BUILDER, as it is now), and the time. Undefined, with only an audit entry,
+ * if the data was changed since the test began: the old data was used all the same. Tokens that the service has renewed
+ * by itself are not such a change. Throws NOT_FOUND, also with an audit entry, if the credential is gone.
  */
 export async function noteCredentialTest(
   scope: Scope,

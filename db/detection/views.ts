@@ -46,7 +46,7 @@ const DECODERS: [ViewKind, (text: string) => Edit[]][] = [
   ['despaced', findSpacing],
 ]
 
-/** What may be read besides the text and its folded form: as much again, and so much more. */
+/** The room for further readings, besides the text and its folded form: as much again, and a fixed amount. */
 const LEAST_ROOM = 20_000
 
 /**
@@ -94,7 +94,7 @@ function decode(reading: MappedText, room: { left: number }): Decoded[] {
   })
 }
 
-/** What was decoded may hold invisible characters and lookalikes itself. */
+/** Decoded text may itself hold invisible characters and lookalikes. */
 function cleanAgain(reading: MappedText): MappedText {
   const { text, starts, ends } = readCleanly(reading.text)
   if (text === reading.text) return reading

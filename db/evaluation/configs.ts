@@ -72,7 +72,7 @@ const COLUMNS = {
 } as const
 const KEYS = Object.keys(COLUMNS) as (keyof EvalConfig)[]
 
-/** Of a workflow, or of all workflows of a team that say nothing themselves. */
+/** One workflow, or with null all workflows of a team that have no config of their own. */
 type Place = { teamId: string; workflowId: string | null }
 
 /** What counts for the runs of a workflow. For the service itself: it checks no right. */
@@ -250,7 +250,7 @@ async function demandSense(
   if (problems.length > 0) throw invalid(problems)
 }
 
-/** The credential is held until the commit: whoever deletes it waits. */
+/** The credential is held until the commit: a deletion waits. */
 async function findCredentialFault(
   tx: Tx,
   teamId: string,

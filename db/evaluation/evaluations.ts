@@ -22,7 +22,7 @@ export type Evaluation = {
     dimension: string
     score: number | null
     reason: string | null
-    /** Null also if the run is part of somebody else's chat. */
+    /** Null also if the run is part of another owner's chat. */
     explanation: string | null
     flagged: boolean
   }[]

@@ -1,6 +1,6 @@
 import type { Store } from '../scope.ts'
 
-/** What is needed of an execution to judge it; undefined if it is gone. */
+/** The columns of an execution that judging needs; undefined if it is gone. */
 export async function findJudgedRun({ db }: Store, executionId: string) {
   return db
     .selectFrom('executions')

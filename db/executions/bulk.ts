@@ -81,9 +81,9 @@ export async function bulkCancel(
 }
 
 /**
- * Retries a team's failed and cancelled executions that nobody has retried yet (OPERATOR), the oldest first, without
- * those that reply in chats: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only once. The audit
- * entry is written before the retries; each new execution names who started it.
+ * Retries a team's failed and cancelled executions that were not retried yet (OPERATOR), the oldest first, without
+ * those that reply in chats: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only
+ * once. The audit entry is written before the retries; each new execution names the caller as its starter.
  */
 export async function bulkRetry(
   scope: Scope,
@@ -172,7 +172,7 @@ export async function bulkDelete(
   return { matched, deleted: ids.length, ids, ...left }
 }
 
-/** Locks those that are still open and that nobody else is cancelling, so that of several calls one counts them. */
+/** Locks those that are still open and that no other call is cancelling, so that of several calls one counts them. */
 async function holdUncancelled(tx: Tx, ids: string[]): Promise<string[]> {
   const rows = await tx
     .selectFrom('executions')

@@ -32,10 +32,10 @@ export async function cancelExecution(scope: Scope, id: string): Promise<string>
 }
 
 /**
- * Cancels those of the given executions that are open, and returns them with their status afterwards.
- * Everything that cancels calls this, or the database function behind it (db/functions.sql). `why` is
- * the error message of an execution that has not started; of a RUNNING one only if nobody asked to cancel it
- * before. The sweeper tells Temporal at once; with `byCaller` after five seconds, since the caller does it first.
+ * Cancels those of the given executions that are open, and returns them with their status afterwards. Everything that
+ * cancels calls this, or the database function behind it (db/functions.sql). `why` is the error message of an execution
+ * that has not started; of a RUNNING one only if it was not asked to cancel before. The sweeper tells Temporal at once;
+ * with `byCaller` after five seconds, since the caller does it first.
  */
 export async function cancelOpen(
   tx: Tx,

@@ -53,8 +53,8 @@ async function allNote({ db }: Store): Promise<boolean> {
 }
 
 /**
- * Counts the next day, unless there is none or another process does. What the triggers have noted of it already is in
- * the rows too, so it is subtracted: both are read by one statement, and so as they are at the same moment.
+ * Counts the next day, unless no day is due or another process counts it. The rows include the changes that the
+ * triggers have noted, so those are subtracted: one statement reads both, as they are at the same moment.
  */
 async function countDay(store: Store): Promise<boolean> {
   return record(store, async (tx) => {

@@ -11,8 +11,8 @@ const HISTORY_DAYS = 31
 
 /**
  * Deletes an execution that has ended (BUILDER), with its values, records and files, and queues the removal of what
- * Temporal knows of it. What it has started or what repeats it stays. Throws NOT_FOUND, FORBIDDEN if it is part of a chat of
- * somebody else, and CONFLICT if it has not ended, or if something has yet to take over what it came to.
+ * Temporal knows of it. Executions that it has started, or that repeat it, stay. Throws NOT_FOUND, FORBIDDEN if it is
+ * part of another owner's chat, and CONFLICT if it has not ended, or if its result has yet to be taken over.
  */
 export async function deleteExecution(scope: Scope, id: string): Promise<void> {
   const { teamId, hidden } = await openExecution(scope, id)

@@ -29,7 +29,7 @@ export type ExecutionDetail = {
   status: string
   trigger: string
   inputData: Record<string, unknown>
-  /** Its values are not shown: it is part of a chat of somebody else. */
+  /** Its values are not shown: it is part of another owner's chat. */
   hidden: boolean
   errorMessage: string | null
   /** Null if the caller may not see it. */
@@ -154,7 +154,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
   }
 }
 
-/** Which version of which workflow an execution executes and what started it; undefined if there is none. */
+/** The workflow and version of an execution, and its trigger; undefined if it does not exist. */
 export async function readIdentity(store: Store, id: string) {
   const columns = ['workflowId', 'workflowVersion', 'trigger', 'status'] as const
   return store.db.selectFrom('executions').select(columns).where('id', '=', id).executeTakeFirst()

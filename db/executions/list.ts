@@ -135,7 +135,10 @@ const MANY = 10_000
 const totalsOf = perDatabase(() => new LRUCache<string, number>({ max: 1_000, ttl: 10_000 }))
 const DAY_MS = 86_400_000
 
-/** A time as PostgreSQL reads it. Nothing was created outside of the years 1 to 9999, which ISO 8601 writes in its own way. */
+/**
+ * A time as PostgreSQL reads it. Nothing was created outside of the years 1 to 9999, which ISO 8601 writes in its own
+ * way.
+ */
 function writeTime(at: number): string {
   const text = new Date(at).toISOString()
   if (text.startsWith('+')) return 'infinity'

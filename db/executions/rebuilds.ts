@@ -4,7 +4,7 @@ import type { Scope } from '../scope.ts'
 
 /**
  * Notes in the instance's audit chain that the rows of an execution, or of all if it is null, are about to be written
- * anew (operator). What is rebuilt is what the histories say, so that nothing else is told of it.
+ * anew (operator). The rows follow from the histories, so the audit needs no other details.
  */
 export async function auditRebuild(scope: Scope, executionId: string | null): Promise<void> {
   const resourceId = executionId !== null && isUuid(executionId) ? executionId : null

@@ -51,7 +51,9 @@ export async function pruneExecutions(store: Store, signal?: AbortSignal): Promi
 /** A position among a workflow's executions by age. The time is a string, which keeps its microseconds. */
 type Place = { createdAt: string; id: string }
 
-/** The newest execution that is not among the newest `count` of its workflow; undefined if there is none. */
+/**
+ * The newest execution that is not among the newest `count` of its workflow; undefined if there are no more than that.
+ */
 async function findBehind(store: Store, workflowId: string, count: number): Promise<Place | undefined> {
   const { rows } = await sql<Place>`
     select created_at::text as created_at, id from executions where workflow_id = ${workflowId}

@@ -11,7 +11,7 @@ import type { Scope } from '../scope.ts'
 const SEARCH_MS = 1_000
 const MOST_FOUND = 1_000
 
-/** One statement looks at so many executions, but at no more of them once their inputs together have so many bytes. */
+/** One statement looks at this many executions, or at fewer if their inputs together have this many bytes. */
 const FIRST_ROWS = 500
 const ROWS = 8_000
 const BYTES = 4_000_000
@@ -28,7 +28,7 @@ const AT_ONCE = 4
 const LONG_MS = 200
 const foundOf = perDatabase(() => new LRUCache<string, Found>({ max: 200, ttl: 10_000 }))
 
-/** Where in the list an execution stands; `at` is in milliseconds since 1970. */
+/** The place of an execution in the list; `at` is in milliseconds since 1970. */
 type Place = { at: number; id: string }
 
 /**
@@ -88,11 +88,12 @@ function fits(
   const collation = /^[\x20-\x7e]*$/.test(search) ? sql`collate "C"` : sql``
   const has = (text: RawBuilder<unknown>, part: string) =>
     sql`(${text}) ${collation} ilike ${containing(part)}`
-  // Parts are joined by what nobody searches for: to look once at a long text is faster than at three short ones.
+  // The parts are joined by a character that is not searched for: to look once at a long text is faster than at three
+  // short ones.
   const known = sql`e.workflow_name || chr(1) || e.id::text`
   const said = sql`coalesce(chr(1) || e.error_message, '') || chr(1) || e.input_data::text`
   const shown = isShownTo(scope, teamId, 'e')
-  // A text within the input stands there as JSON writes it.
+  // A text within the input is stored as JSON writes it.
   const written = JSON.stringify(search).slice(1, -1)
   const asWritten =
     written === search ? sql`false` : sql`(${shown} and ${has(sql`e.input_data::text`, written)})`
@@ -136,12 +137,12 @@ async function lookBack(db: Db, where: RawBuilder<unknown>, fit: RawBuilder<unkn
       }
     })
   } catch (error) {
-    // A statement took too long: what was found before stands.
+    // A statement took too long: the earlier results are kept.
     if ((error as { code?: string }).code !== QUERY_CANCELED) throw error
   }
   const cut = found.length > MOST_FOUND
   const end = cut ? found[MOST_FOUND - 1]! : last
-  // Of those created in the same millisecond, some may not have been looked at.
+  // Some of those created in the same millisecond may not have been looked at.
   const searchedFrom = whole && !cut ? null : new Date(end.at + 1)
   return { found: found.slice(0, MOST_FOUND), searchedFrom }
 }

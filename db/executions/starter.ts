@@ -30,7 +30,7 @@ export function starterOf(table = 'executions'): RawBuilder<Starter | null> {
     of('started_by_id'),
     of('parent_id'),
   ]
-  // A retry has the trigger of the execution that it repeats, but somebody asked for it.
+  // A retry has the trigger of the execution that it repeats, but a caller asked for it.
   const kind = sql`case when ${parent} is not null then 'EXECUTION'
     when ${trigger} in ('SCHEDULE', 'WEBHOOK', 'EVALUATION', 'PLAYBOOK') and ${of('retried_from')} is null then ${trigger}
     when ${trigger} = 'ERROR' and ${of('retried_from')} is null then 'FAILURE'

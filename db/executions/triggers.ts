@@ -1,4 +1,4 @@
-/** What can start an execution; a retry or a rerun keeps the trigger of the execution that it repeats. */
+/** The triggers of an execution; a retry or a rerun keeps the trigger of the execution that it repeats. */
 export const EXECUTION_TRIGGERS = [
   'MANUAL',
   'API',

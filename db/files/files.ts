@@ -112,7 +112,7 @@ export async function copyFiles(tx: Tx, from: string, to: string, which: Chosen)
   await copy(tx, to, ids, sql`f.execution_id = ${from}`, true)
 }
 
-/** Copies files of executions of the team, for somebody in it: those that the caller may read. */
+/** Copies files of executions of the team that the caller may read. */
 export async function copyTeamFiles(
   tx: Tx,
   scope: Scope,
@@ -138,7 +138,7 @@ async function copy(
 ): Promise<void> {
   const ids = [...which].filter((id) => UUID.test(id))
   if (ids.length === 0) return
-  // Whoever removes the last of the other copies waits for this one, or was before it.
+  // A transaction that removes the last of the other copies waits for this one, or was before it.
   const { rows } = await sql<StoredFile & { teamId: string }>`
     with held as materialized (
       select id from stored_files where id = any(${ids}::uuid[]) and not removed order by id for no key update)

@@ -23,7 +23,7 @@ const MEDIA_TYPE = new RegExp(`^\\s*(${TOKEN}/${TOKEN})\\s*(?:;|$)`)
 const CHARSET = /;\s*charset\s*=\s*"?([\w.:-]{1,40})"?\s*(?:;|$)/i
 
 /**
- * A media type in lower case, of its parameters only with the charset. One that is none, or not there, is that of
+ * A media type in lower case, with only the charset of its parameters. A missing or invalid one becomes the type of
  * unknown bytes.
  */
 export function cleanMediaType(given: string | undefined): string {

@@ -18,7 +18,7 @@ export const PLAN_FILE_BYTES = {
   ENTERPRISE: 100_000_000_000,
 } as const satisfies Record<TeamPlan, number>
 
-/** The bytes of a piece. Whoever writes or reads a file holds a few pieces of it, however large it is. */
+/** The bytes of a piece. A writer or reader of a file holds a few pieces of it, however large it is. */
 export const PIECE_BYTES = 256 * 1024
 
 /** How much room is taken at once for a file whose size is not known before its end. */
@@ -50,10 +50,10 @@ export type FileOwner = { executionId: string } | { teamId: string }
 type Persist = <T>(work: () => Promise<T>) => Promise<T>
 
 /**
- * Stores a file piece by piece, as its bytes come; no connection is held while they do. One that is not stored to its
- * end is none: what there is of it is removed. A file for a team must be claimed by an execution within an hour.
- * Throws TOO_LARGE over a limit, and INVALID if `length` does not hold; what `bytes` throws; a foreign key violation
- * if the execution or team has been deleted.
+ * Stores a file piece by piece, as its bytes come; no connection is held while they do. If one is not stored to its
+ * end, its pieces are removed. A file for a team must be claimed by an execution within an hour. Throws TOO_LARGE over
+ * a limit, and INVALID if `length` does not hold; what `bytes` throws; a foreign key violation if the execution or team
+ * has been deleted.
  */
 export async function storeFile(
   store: Store,

@@ -3,7 +3,7 @@ import { record, write } from '../change.ts'
 import { selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 
-/** A file that no execution has claimed by then, or of which nothing came, is none. */
+/** A file that no execution has claimed by then, or that never got a piece, is removed. */
 const UNCLAIMED_HOURS = 1
 
 /** How many files are looked at in one go, and how many of their pieces are removed in one statement. */
@@ -11,8 +11,8 @@ const AT_ONCE = 100
 const PIECES = 64
 
 /**
- * Removes the bytes of files that no execution has any more, and of those that were never stored whole or claimed.
- * Several processes may do so. Stops early when `signal` is aborted. Returns how many files it removed.
+ * Removes the bytes of files that no longer belong to any execution, and of those that were never stored whole or
+ * claimed. Several processes may do so. Stops early when `signal` is aborted. Returns how many files it removed.
  */
 export async function sweepFiles(store: Store, signal?: AbortSignal): Promise<number> {
   await write(store, (tx) =>

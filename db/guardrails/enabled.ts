@@ -5,8 +5,8 @@ import type { Db } from '../connection.ts'
 import type { RuleAction, RuleKind, RuleSeverity } from './rules.ts'
 
 /**
- * A rule as checks use it. What is made of its `config`, which is JSON by its kind (RuleConfigs), is good for one `id` and
- * `version`.
+ * A rule as checks use it. Anything that is made of its `config`, which is JSON by its kind (RuleConfigs), is good for
+ * one `id` and `version`.
  */
 export type StoredRule = {
   id: string
@@ -18,7 +18,7 @@ export type StoredRule = {
   config: string
 }
 
-/** So many characters of configs each process keeps, so that a check need not read them again. */
+/** The number of characters of configs that each process keeps, so that a check need not read them again. */
 const KEPT = { maxSize: 20_000_000, sizeCalculation: ({ config }: StoredRule) => config.length + 500 }
 
 const cacheOf = perDatabase(() => new LRUCache<string, StoredRule>(KEPT))
@@ -44,7 +44,7 @@ export async function listEnabledRules(db: Db, teamId: string): Promise<StoredRu
       cache.set(rule.id, rule)
       found.set(rule.id, rule)
     }
-  // One that was deleted or disabled in between is not there any more.
+  // A rule that was deleted or disabled in between is left out.
   return current.flatMap(({ id }) => found.get(id) ?? [])
 }
 

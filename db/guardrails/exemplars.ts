@@ -30,7 +30,7 @@ export type Exemplar = {
   updatedAt: Date
 }
 
-/** What stands for a text's meaning: rows of signed bytes, made by a model. Rows of two models cannot be compared. */
+/** The embedding of a text's meaning: rows of signed bytes, made by a model. Rows of two models cannot be compared. */
 export type Embedding = { model: string; rows: Buffer }
 
 /** What checks need of an exemplar. */
@@ -114,7 +114,7 @@ export async function updateExemplar(
         .where('id', '=', id)
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      // The text itself may be what somebody must not read: the entry says only whether it is another one.
+      // Readers of the audit may not be allowed to read the text: the entry says only whether it has changed.
       const details = {
         before: { name: before.name, category: before.category },
         after: { name, category },

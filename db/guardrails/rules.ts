@@ -22,7 +22,7 @@ export type RuleConfigs = {
   LLM_PROMPT: { instruction: string }
 }
 
-/** What is done about a text that breaks a rule, and how grave that is. */
+/** The action about a text that breaks a rule, and how grave the violation is. */
 export type RuleSeverity = 'LOW' | 'MEDIUM' | 'HIGH' | 'CRITICAL'
 export type RuleAction = 'BLOCKED' | 'WARNED' | 'LOGGED'
 

@@ -9,7 +9,7 @@ import { demandTeam, type Scope } from '../scope.ts'
 export const MODEL_CHECKS = ['injection', 'content'] as const
 export type ModelCheck = (typeof MODEL_CHECKS)[number]
 
-/** What a team's guardrails ask a model with. Null is none; without a credential no model is asked. */
+/** The model that a team's guardrails ask. Null means not set; without a credential no model is asked. */
 export type GuardrailSettings = {
   /** A credential of the team that is for models. */
   credentialId: string | null
@@ -37,8 +37,8 @@ export async function readGuardrailSettings(scope: Scope, teamId: string): Promi
 }
 
 /**
- * Replaces the settings of a team (ADMIN). They count for what is asked from now on. Throws as `change`, and BAD_REQUEST
- * for a credential that is none of the team's, or cannot be asked.
+ * Replaces the settings of a team (ADMIN). They apply to later checks. Throws as `change`, and BAD_REQUEST for a
+ * credential that is not one of the team's, or cannot be asked.
  */
 export async function updateGuardrailSettings(
   scope: Scope,

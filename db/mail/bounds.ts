@@ -2,7 +2,10 @@ import { sql } from 'kysely'
 import { record, write } from '../change.ts'
 import type { Store } from '../scope.ts'
 
-/** How many mails an hour the service's own server takes of an account, of a team, and of all together unless the operator says. */
+/**
+ * The number of mails an hour that the service's own server takes of an account, of a team, and of all together unless
+ * the operator sets it.
+ */
 export const MAILS_AN_HOUR = { account: 200, team: 120, instance: 1_000 } as const
 
 /** How many strangers an account can have asked in an hour whether they want mail. */
@@ -14,7 +17,10 @@ export type MailSpender = { teamId: string; userId: string | null }
 /** Why no mail can be sent at the moment, and when the next one can be. */
 export type SpentFault = { message: string; waitMs: number }
 
-/** Counts a mail that is about to be sent. Resolves to why it must not be, if its hour is used up: then nothing is counted. */
+/**
+ * Counts a mail that is about to be sent. Resolves to why it must not be, if its hour is used up: then nothing is
+ * counted.
+ */
 export async function spendMail(
   store: Store,
   { teamId, userId }: MailSpender,
@@ -22,7 +28,7 @@ export async function spendMail(
 ): Promise<SpentFault | null> {
   const { account, team, instance } = MAILS_AN_HOUR
   const ofInstance = store.mailsPerHour ?? instance
-  // In this order for all, and the one that everybody shares last, because it is held until the commit.
+  // In this order for all, and the bound that all share last, because it is held until the commit.
   const bounds = [
     ...(userId === null ? [] : [{ key: `account ${userId}`, most: account, whose: 'you can send' }]),
     ...(userId !== null && isQuestion

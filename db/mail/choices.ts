@@ -36,7 +36,7 @@ export async function makeChoiceToken(store: Store, teamId: string, address: str
   return signId(store.keys, id)
 }
 
-/** What was said with a link before. Undefined if it is no link of this service, or its team is deleted. */
+/** The choice that was made with a link before. Undefined if the link is not of this service, or its team is deleted. */
 export async function readMailChoice(store: Store, token: string): Promise<ChoiceView | undefined> {
   const id = verifyToken(store.keys, token)
   if (id === undefined) return undefined

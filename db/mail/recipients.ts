@@ -60,8 +60,8 @@ function isNamedDomain({ mailDomains = [] }: Store, address: string): boolean {
 }
 
 /**
- * Why a team's mail does not go out by the service's own server whoever gets it; null if it does. `changedBy` made or
- * changed last what is sent; where nobody knows any more who that was, an ADMIN of the team is asked for.
+ * The reason why the service's own server holds a team's mail back from all recipients; null if it does not. `userId`
+ * made or changed the mail's source last; if that is unknown, an ADMIN of the team must have a confirmed address.
  */
 export async function findMailHold(
   store: Store,

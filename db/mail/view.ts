@@ -10,7 +10,10 @@ export type MailView = {
   held: string | null
 }
 
-/** What is mailed, and on whose behalf. With a credential it is the team's own matter who gets it. */
+/**
+ * A team's source of mails, and the person on whose behalf they go out. With a credential the team itself answers for
+ * the recipients.
+ */
 export type Mailed = { recipients: string[]; credentialId: string | null; changedBy: string | null }
 
 /** Says for each of what a team mails whom it reaches. */

@@ -7,8 +7,8 @@ import { seal, unseal } from '../seal.ts'
 export type MessagePlace = { executionId: string; activity: string }
 
 /**
- * What is known of a message. `agoMs` is how long ago a call said that it hands it over now, `isOver` that this call
- * got no answer, `output` what came of it.
+ * The state of a message. `agoMs` is how long ago a call said that it hands it over now, `isOver` that this call got no
+ * answer, `output` the result.
  */
 export type MessageNote =
   | { state: 'SENDING'; agoMs: number; isOver: boolean }

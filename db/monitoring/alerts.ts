@@ -95,7 +95,7 @@ export async function readAlert(scope: Scope, teamId: string, id: string): Promi
   return findAlert(scope.store.db, teamId, id)
 }
 
-/** Notes that somebody has seen an alert (OPERATOR). Throws NOT_FOUND, and CONFLICT if it is resolved. */
+/** Notes that a user has seen an alert (OPERATOR). Throws NOT_FOUND, and CONFLICT if it is resolved. */
 export async function acknowledgeAlert(scope: Scope, teamId: string, id: string): Promise<AlertView> {
   return changeAlert(scope, 'ALERT_ACKNOWLEDGED', teamId, id, async (tx, { status }) => {
     if (status === 'RESOLVED') throw new Fault('CONFLICT', 'The alert is resolved')
@@ -125,8 +125,8 @@ export async function resolveAlert(scope: Scope, teamId: string, id: string): Pr
 }
 
 /**
- * Notes that somebody has seen alerts of a type (OPERATOR): those of the team among them that were open. Resolves to how
- * many that are.
+ * Notes that a user has seen alerts of a type (OPERATOR): those of the team among them that were open. Resolves to
+ * their number.
  */
 export async function acknowledgeAlerts(
   scope: Scope,
@@ -156,7 +156,7 @@ export async function acknowledgeAlerts(
   })
 }
 
-/** What is watched of a team, and how it was last, in the order of metrics and workflows (VIEWER). */
+/** The watched metrics of a team with their last state, in the order of metrics and workflows (VIEWER). */
 export async function listWatched(
   scope: Scope,
   teamId: string,

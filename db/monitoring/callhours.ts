@@ -27,8 +27,8 @@ const KEPT_MS = 35 * DAY_MS
 const AT_ONCE = 2_000
 
 /**
- * Sums up the calls of a team by hour up to a time, where nobody has done so. What ends later, or is told later, does not
- * come into the sums: they are what hours are compared with.
+ * Sums up the calls of a team by hour up to a time, for the hours without sums. Calls that end or are told later do not
+ * come into the sums: hours are compared with them.
  */
 export async function sumCallHours(db: Db, teamId: string, to: Date, signal: AbortSignal): Promise<void> {
   const known = await db

@@ -37,7 +37,10 @@ export type Channel = {
   updatedAt: Date
 } & Partial<MailView>
 
-/** What is to be changed, or made. What of `config` is not of the channel's type is refused. */
+/**
+ * The fields to change, or to make a channel with. Parts of `config` that do not belong to the channel's type are
+ * refused.
+ */
 export type ChannelPatch = {
   name?: string | undefined
   enabled?: boolean | undefined
@@ -82,8 +85,8 @@ export async function readChannel(scope: Scope, teamId: string, id: string): Pro
 }
 
 /**
- * Adds a channel (ADMIN). `secret` is what a webhook's requests are signed with: it is not shown again. Throws as
- * `change`; INVALID for a credential that is none for mail; CONFLICT for a name that is taken, and if there are too many.
+ * Adds a channel (ADMIN). `secret` signs the requests of a webhook: it is not shown again. Throws as `change`; INVALID
+ * for a credential that is not for mail; CONFLICT for a name that is taken, and if there are too many.
  */
 export async function createChannel(
   scope: Scope,
@@ -216,7 +219,7 @@ export async function noteChannelTest(
   }))
 }
 
-/** A channel of a team, for the service itself to send with; undefined if there is none. */
+/** A channel of a team, for the service itself to send with; undefined if the team does not have it. */
 export async function findChannel(db: Db, teamId: string, id: string): Promise<ChannelRow | undefined> {
   const row = await select(db, teamId).where('id', '=', id).executeTakeFirst()
   return row && { ...row, type: row.type as ChannelType }

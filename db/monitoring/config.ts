@@ -21,7 +21,7 @@ export type MonitoringConfig = {
   notificationChannels: string[]
 }
 
-/** What is to change of a config: what is left out stays as it is. */
+/** The changes of a config: fields that are left out stay as they are. */
 export type MonitoringPatch = {
   [K in keyof Omit<MonitoringConfig, 'alertThresholds'>]?: MonitoringConfig[K] | undefined
 } & {

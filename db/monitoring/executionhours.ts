@@ -100,7 +100,7 @@ function countLive(
   )
 }
 
-/** Of each workflow, or of `only`; that is NO_WORKFLOW for all together. */
+/** The hours of each workflow, or of `only`; that is NO_WORKFLOW for all together. */
 async function readHours(
   db: Db,
   teamId: string,

@@ -8,7 +8,7 @@ import type { Store } from '../scope.ts'
 import { loadMonitoringConfig } from './config.ts'
 import { awaitsNotice, type PlaybookConditions } from './playbooks/playbooks.ts'
 
-/** What cannot be worked on is left alone for so long, so that it holds nothing else up. */
+/** A notice that cannot be worked on rests for this long, so that it holds nothing else up. */
 const REST_SECONDS = 60
 
 /** For how many days notices are kept, with all that was made of them. */
@@ -70,7 +70,7 @@ export async function purgeNotices(store: Store, signal: AbortSignal): Promise<v
 /** What the team's config says: an entry that leads nowhere is in the log as well. */
 async function writeDeliveries(tx: Tx, { id: noticeId, teamId }: Due): Promise<void> {
   const { notificationChannels: entries } = await loadMonitoringConfig(tx, teamId)
-  // They are held until the commit: whoever deletes one waits.
+  // They are held until the commit: a deletion waits.
   const channels = await tx
     .selectFrom('notificationChannels')
     .select(['id', 'type', 'enabled'])
@@ -116,7 +116,7 @@ async function writeDeliveries(tx: Tx, { id: noticeId, teamId }: Due): Promise<v
 }
 
 async function writeRuns(tx: Tx, notice: Due): Promise<void> {
-  // Whoever disables one waits for the commit, and stops the run then.
+  // A transaction that disables one waits for the commit, and stops the run then.
   const playbooks = await tx
     .selectFrom('playbooks')
     .select(['id', 'conditions', 'steps'])

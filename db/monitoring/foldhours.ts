@@ -17,7 +17,8 @@ const PAUSE_MS = 20
 
 /**
  * Folds how executions ended in the hours that are over: from then on they are read from there, and deleting executions
- * changes nothing. Any number of processes may do so. Stops early when `signal` is aborted. Returns how many hours it folded.
+ * changes nothing. Any number of processes may do so. Stops early when `signal` is aborted. Returns how many hours it
+ * folded.
  */
 export async function foldExecutionHours(store: Store, signal?: AbortSignal): Promise<number> {
   let folded = 0
@@ -70,7 +71,7 @@ async function foldSome(tx: Tx, teamId: string): Promise<number> {
     sql`e.team_id = ${teamId} and e.completed_at >= ${first}
       and e.completed_at < ${last}::timestamptz + interval '1 hour'`,
   )
-  // What was deleted before is there already.
+  // Executions that were deleted before are in the sums already.
   await sql`
     with ended as materialized (${ended}), together as (
       select workflow_id, hour, ended, failed, cancelled, retries, durations from ended

@@ -1,6 +1,6 @@
 import type { AlertSeverity } from './notices.ts'
 
-/** What was said last of a metric of a workflow, or of the team. */
+/** The last state of a metric of a workflow, or of the team. */
 export type WatchState = {
   state: 'FIRING' | 'QUIET' | 'INSUFFICIENT_DATA' | 'FAILED'
   /** The end of the window since which it is so. */
@@ -8,7 +8,7 @@ export type WatchState = {
   quietWindows: number
 }
 
-/** What is said of it now. */
+/** The verdict of the present window. */
 export type WatchVerdict = {
   state: WatchState['state']
   finding?: { severity: AlertSeverity; observed: number } | undefined
@@ -17,10 +17,10 @@ export type WatchVerdict = {
 /** The alert that is not resolved yet, or the one that was resolved last. */
 export type KnownAlert = { severity: AlertSeverity; observed: number; resolvedAt: Date | null }
 
-/** What becomes of its alert. */
+/** The change of its alert. */
 export type AlertStep = 'OPEN' | 'UPDATE' | 'RESOLVE' | 'NONE'
 
-/** So many quiet windows resolve an alert; or so long a time in which there was too little to say anything. */
+/** The number of quiet windows that resolve an alert; or the time with too little data for any verdict. */
 const QUIET_WINDOWS = 2
 const SILENT_MS = 24 * 3_600_000
 

@@ -11,7 +11,7 @@ import { raiseSeverity, stepAlert, type WatchState } from './lifecycle.ts'
 import { type AlertSeverity, type AlertType, queueNotice } from './notices.ts'
 import { type ClaimedWindow, WATCHES } from './watches.ts'
 
-/** What is wrong, in figures, and in a sentence without anything that executions worked on. */
+/** The finding in figures, and in a sentence without any of the data that executions worked on. */
 export type WindowFinding = {
   severity: AlertSeverity
   observed: number
@@ -21,7 +21,7 @@ export type WindowFinding = {
   sampleExecutionIds: string[]
 }
 
-/** What was found of a metric of a workflow, or with null of the team. */
+/** The verdict on a metric of a workflow, or with null of the team. */
 type WindowVerdict = {
   metric: string
   workflowId: string | null
@@ -30,7 +30,7 @@ type WindowVerdict = {
   reason?: string | undefined
 }
 
-/** What was found of a type; `failed` says that nobody knows, so that its alerts and states stay as they are. */
+/** The findings of a type; with `failed` there is no verdict, so that its alerts and states stay as they are. */
 export type WindowFindings = { type: AlertType; verdicts: WindowVerdict[]; failed: boolean }
 
 type Alert = Selectable<Alerts>
@@ -39,7 +39,7 @@ type State = Selectable<AlertStates>
 const MOST_MESSAGE = 1_000
 const MOST_SAMPLES = 10
 const ROWS_AT_ONCE = 500
-/** For how long it stays known what was said of something that is not there any more. */
+/** How long the state of a metric is remembered after its subject is gone. */
 const FORGOTTEN_MS = 7 * 86_400_000
 const COOL_DOWN_LOOK_MS = 24 * 3_600_000
 
@@ -49,9 +49,8 @@ const keyOf = ({ metric, workflowId }: { metric: string; workflowId: string | nu
   `${metric} ${workflowId ?? NO_WORKFLOW}`
 
 /**
- * Writes what was found in an hour: opens, updates and resolves alerts, queues what people are to be told, and moves the
- * watch on to the next hour, all in one transaction. Resolves to false, and writes nothing, if the hour is not held any
- * more.
+ * Writes the findings of an hour: opens, updates and resolves alerts, queues the notices, and moves the watch on to the
+ * next hour, all in one transaction. Resolves to false, and writes nothing, if the claim on the hour is lost.
  */
 export async function noteWindow(
   store: Store,
@@ -128,7 +127,7 @@ async function noteType(
 
 type Known = { states: Map<string, State>; alerts: Map<string, Alert> }
 
-/** What was said of a type, and of each metric the alert that is not resolved, else the one that was resolved last. */
+/** The states of a type, and of each metric the alert that is not resolved, else the one that was resolved last. */
 async function readKnown(tx: Tx, { teamId, to }: ClaimedWindow, type: AlertType): Promise<Known> {
   const states = await tx
     .selectFrom('alertStates')
@@ -160,7 +159,7 @@ async function readKnown(tx: Tx, { teamId, to }: ClaimedWindow, type: AlertType)
   }
 }
 
-/** What was watched, and is not there any more, is said to have too little. */
+/** A metric that was watched before and is gone now has too little data. */
 function fillGaps(verdicts: WindowVerdict[], { states, alerts }: Known, type: AlertType): WindowVerdict[] {
   const all = new Map(verdicts.map((verdict) => [keyOf(verdict), verdict]))
   const live = [...alerts.values()].filter(({ resolvedAt }) => resolvedAt === null)

@@ -16,8 +16,8 @@ type Known = Promise<Map<string, TeamEgress>>
 const cacheOf = perDatabase(() => new LRUCache<'all', Known>({ max: 1, ttl: TTL_MS }))
 
 /**
- * What is set for a team, up to two seconds old; undefined if nothing is. Rejects while PostgreSQL is away, as nobody
- * then knows what the team may reach.
+ * The egress rules of a team, up to two seconds old; undefined if it has none. Rejects while PostgreSQL is away,
+ * because the team's rules are then unknown.
  */
 export async function findTeamEgress({ db }: Store, teamId: string): Promise<TeamEgress | undefined> {
   const cache = cacheOf(db)

@@ -5,9 +5,9 @@ import type { Tx } from '../connection.ts'
 import type { Scope, Store } from '../scope.ts'
 
 /**
- * Whether others than this machine's users can reach the service. What is open by default only because they
- * cannot, is closed as soon as a process finds out that they can, in all processes, until all have been started
- * anew, or until the operator decides that proxies close nothing.
+ * Whether others than this machine's users can reach the service. Some features are open by default only because they
+ * cannot. Once a process finds out that they can, all processes close these features, until all have been started anew,
+ * or until the operator decides that proxies close nothing.
  */
 export type Exposure = {
   /** Why the service counts as reachable by others, in words that follow "since"; null as long as it does not. */
@@ -22,7 +22,10 @@ type Options = {
   bus: Bus
   /** Whether the operator's decision holds that proxies close nothing. */
   isDecided: () => Promise<boolean>
-  /** Called in each process with the reason whenever it closes what is open by default, and with null when that is open again. */
+  /**
+   * Called in each process with the reason whenever it closes what is open by default, and with null when that is open
+   * again.
+   */
   onChange: (why: string | null) => void
 }
 
@@ -70,7 +73,7 @@ export function createExposure({ bus, isDecided, onChange }: Options): Exposure 
     const mine = ++read
     const found = await isDecided().catch(() => undefined)
     if (mine !== read || bus.stopping.aborted) return
-    // What is not known counts as not decided.
+    // An unknown decision counts as none.
     decided = found ?? false
     say()
     if (found === undefined) setTimeout(() => mine === read && readDecision(), AGAIN_MS).unref()

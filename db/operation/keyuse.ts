@@ -32,7 +32,7 @@ export type KeyPlace = (typeof KEY_PLACES)[number]
 /** How long the counting of one place may take. */
 const COUNT_LIMIT = '30s'
 
-/** What is known of a key. */
+/** The facts about a key. */
 export type KeyUse = {
   id: string
   current: boolean
@@ -72,7 +72,10 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
   return uses
 }
 
-/** Wraps every credential, and seals the secrets of every notification channel, with the current key anew, and notes it in the instance's audit chain (operator). */
+/**
+ * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel with
+ * it, and notes that in the instance's audit chain (operator).
+ */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
   const { rewrapped, closed } = done

@@ -5,7 +5,7 @@ import type { Store } from '../scope.ts'
 /** A lease that was not renewed for so long has expired. They are renewed every second. */
 const LEASE_SECONDS = 5
 
-/** After this time somebody else takes over what a process does about a lost one. */
+/** After this time another process takes over the work about a lost one. */
 const CLAIM_SECONDS = 60
 
 /** A process whose lease has expired. The same `renewed` says that it has not renewed it since. */
@@ -33,9 +33,9 @@ export async function renewLease(
 }
 
 /**
- * Whether a process is alive, as far as anybody can know. Leases are compared with the newest of all, so that
- * nobody seems to be gone after a time in which PostgreSQL could not be written to. Unless the caller
- * `knowsLost`, right after such a time, every lease counts that nobody has claimed.
+ * Whether a process is alive, as far as that can be known. Leases are compared with the newest of all, so that no
+ * process seems to be gone after a time in which PostgreSQL could not be written to. Unless the caller `knowsLost`,
+ * right after such a time, every lease that is not claimed counts as held.
  */
 export async function holdsLease(store: Store, process: string, knowsLost: boolean): Promise<boolean> {
   const { rows } = await sql<{ held: boolean }>`
@@ -46,8 +46,8 @@ export async function holdsLease(store: Store, process: string, knowsLost: boole
 }
 
 /**
- * Takes it on to do something about a lost process: false if somebody else does already, or if it has renewed
- * its lease. From then on it has none.
+ * Claims the work about a lost process: false if another process has claimed it already, or if the lost one has renewed
+ * its lease. From then on it has no lease.
  */
 export async function claimLost(store: Store, { process, renewed }: ExpiredLease): Promise<boolean> {
   const claimed = await write(store, (tx) =>

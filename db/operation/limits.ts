@@ -30,7 +30,7 @@ export type CountedCaller = { kind: (typeof COUNTED_KINDS)[number]; id: string }
 
 export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP', 'WIDGET', 'VISITOR', 'WIDGET_IP'] as const
 
-/** The kinds with the same limit for everybody. */
+/** The kinds with the same limit for all. */
 const FIXED_LIMITS: Partial<Record<CountedCaller['kind'], number>> = {
   IP: ADDRESS_LIMIT,
   FREE_TEAMS: PLAN_LIMITS.FREE,

@@ -2,7 +2,7 @@ import { perDatabase } from '../cache.ts'
 import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 
-/** How long somebody waits in a line, before they are refused as if there were no connection. */
+/** How long a request waits in a line, before it is refused as if there were no connection. */
 const MAX_WAIT_MS = 10_000
 
 type Line = { open: number; waiting: (() => void)[] }

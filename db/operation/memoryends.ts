@@ -23,7 +23,7 @@ export async function hasRunOut(store: Store, process: string): Promise<boolean>
   return row !== undefined
 }
 
-/** Forgets the ends of processes that no attempt asks for any more: the longest pause between two is a day. */
+/** Forgets the ends of processes that no attempt can still ask for: the longest pause between two attempts is a day. */
 export async function purgeMemoryEnds(store: Store): Promise<void> {
   await write(store, (tx) =>
     tx.deleteFrom('memoryEnds').where('at', '<', sql<Date>`now() - interval '30 days'`).execute(),

@@ -34,11 +34,11 @@ export function judgeError(error: unknown): Judgement {
   if (typeof code === 'string') {
     if (AWAY.test(code) || NETWORK.test(code)) return 'away'
     if (FINAL.test(code) || code === NOT_BUILT) return 'final'
-    // A Unix socket that nobody listens on gives ENOENT.
+    // A Unix socket without a listener gives ENOENT.
     if (syscall === 'connect') return 'away'
     if (isSqlState(error)) return 'unknown'
   }
-  // Of several addresses: all were tried, and each failed.
+  // For a host with several addresses: all were tried, and each failed.
   if (error instanceof AggregateError && error.errors.some((one) => judgeError(one) === 'away')) return 'away'
   return LOST.test(error.message) ? 'away' : 'final'
 }
@@ -49,8 +49,8 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * Whether it is an error of the database or of its client, whose message may have SQL and values in it. Nobody
- * but the log may see those.
+ * Whether it is an error of the database or of its client, whose message may have SQL and values in it. Only the log
+ * may show those.
  */
 export function isDatabaseError(error: unknown): boolean {
   if (!(error instanceof Error)) return false

@@ -9,7 +9,7 @@ const PURPOSE = 'key proof'
 /** What the proofs seal: it says nothing about the key. */
 const PROOF = Buffer.from('perdure')
 
-/** So many sealed values are tried with a key that has no proof yet. */
+/** The number of sealed values that are tried with a key that has no proof yet. */
 const SAMPLES = 5
 
 /**
@@ -53,7 +53,7 @@ export async function judgeKey(store: Store, id: string): Promise<boolean | unde
 
 async function noteProof(store: Store, id: string): Promise<boolean> {
   const own = seal(chooseKey(store.keys, id), PURPOSE, id, PROOF)
-  // Of two processes that note different keys at once, the later one finds the proof of the first.
+  // If two processes note different keys at once, the later one finds the proof of the first.
   const { rows } = await write(store, (tx) =>
     sql<{ proof: Buffer }>`insert into seal_keys (id, proof) values (${id}, ${own})
       on conflict (id) do update set proof = coalesce(seal_keys.proof, excluded.proof) returning proof`.execute(

@@ -26,10 +26,11 @@ import {
 export type Account = User & EmailState & { instanceAdmin: boolean; createdAt: Date; teams: Membership[] }
 
 /**
- * Creates an account without a team, for somebody who signs up. Where mail is sent, a link is mailed to its e-mail, which
- * the account gets once that is opened; if another one has the e-mail, its owner is told instead. Resolves to null then, in
- * both cases and after the same work: the caller does not learn which it was. Otherwise it throws CONFLICT if the e-mail is
- * taken. Throws INVALID for a weak password, THROTTLED after too many sign-ups from the address.
+ * Creates an account without a team, for a person who signs up. Where mail is sent, a link is mailed to its e-mail,
+ * which the account gets once that is opened; if another one has the e-mail, its owner is told instead. Resolves to
+ * null then, in both cases and after the same work: the caller does not learn which it was. Otherwise it throws
+ * CONFLICT if the e-mail is taken. Throws INVALID for a weak password, THROTTLED after too many sign-ups from the
+ * address.
  */
 export async function registerUser(
   store: Store,
@@ -56,7 +57,7 @@ async function registerByMail(
   const { store } = scope
   const { id, email } = made
   const known = await findHolder(store.db, email)
-  // Of a known address nobody but its owner has done anything.
+  // No account is made for a known address, so the entry names no person.
   const asker = known ? accountScope(store, null, origin) : scope
   return changeAccount(asker, 'ACCOUNT_CREATED', async (tx) => {
     await lockAddress(tx, email)

@@ -3,9 +3,9 @@ import { v4 as uuid } from 'uuid'
 import type { Person } from './users.ts'
 
 /**
- * A browser in which somebody has signed in, as its device cookie says. `marks` has, by user id, a mark of the
- * password with which each of them did: a new password makes strangers of all devices, those included that
- * somebody else signed in with the old one.
+ * A browser in which people have signed in, as its device cookie says. `marks` has, by user id, a mark of the password
+ * that each of them used: a new password makes all devices unknown, including those on which an intruder signed in with
+ * the old one.
  */
 export type Device = { id: string; marks: Record<string, string> }
 

@@ -84,9 +84,9 @@ export async function resendConfirmation(scope: Scope): Promise<void> {
 }
 
 /**
- * Confirms the address to which the token was mailed. The caller must be the one who wanted it: whoever has
- * made an account with a stranger's address does not get it confirmed by the stranger. Throws INVALID for a
- * token that is not valid any more, CONFLICT if another account has confirmed the address before.
+ * Confirms the address to which the token was mailed. The caller must be the one who wanted it: an account that was
+ * made with a stranger's address is not confirmed by the stranger. Throws INVALID for a token that is no longer valid,
+ * CONFLICT if another account has confirmed the address before.
  */
 export async function confirmEmail(scope: Scope, token: string): Promise<void> {
   const userId = demandPerson(scope)
@@ -172,7 +172,7 @@ async function settleEmail(tx: Tx, store: Store, owner: Owner, proven: string): 
   const holder = stays ? undefined : await lockHolder(tx, proven)
   if (holder?.emailConfirmedAt) throw taken()
   if (holder) {
-    // Not of the holder's id, which others know: nobody may have registered it before.
+    // The address is not made from the holder's id, which others know: it could have been registered before.
     const email = `released-${uuid()}${NO_MAILBOX}`
     await tx.updateTable('users').set({ email }).where('id', '=', holder.id).execute()
   }

@@ -49,8 +49,8 @@ export async function queueMail(tx: Tx, mail: Omit<Mail, 'id' | 'teamId'>): Prom
 
 /**
  * Queues the mail with which a user confirms an address, or, if another account has proven it, the one that tells its
- * owner. Returns 0, or, if too many were asked for, after how many seconds the next one may be: nobody can fill a
- * stranger's mailbox with them. Both are counted alike, so that the wait does not tell which one it is.
+ * owner. Returns 0, or, if too many were asked for, after how many seconds the next one may be, so that a stranger's
+ * mailbox cannot be filled with them. Both are counted alike, so that the wait does not tell which one it is.
  */
 export async function queueConfirmation(
   tx: Tx,
@@ -73,7 +73,7 @@ export async function queueConfirmation(
   return wait
 }
 
-/** Of two who want mail for one address, or an account with it, the second sees what the first did. */
+/** If two want mail for one address, or an account with it, the second sees the rows of the first. */
 export async function lockAddress(tx: Tx, email: string): Promise<void> {
   await lockFor(tx, 'addresses', sql`lower(${email})`)
 }
@@ -133,14 +133,14 @@ export async function makeEmailToken(
   return rows.length > 0 ? token : undefined
 }
 
-// Plain SHA-256 is enough, because nobody can guess 192 random bits.
+// Plain SHA-256 is enough, because 192 random bits cannot be guessed.
 export function hashEmailToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
 /**
- * Removes mails that are older than a day, tokens that have expired, and accounts whose link was never opened: nobody has
- * been in them. Called hourly.
+ * Removes mails that are older than a day, tokens that have expired, and accounts whose link was never opened, and
+ * which were never used. Called hourly.
  */
 export async function purgeMails(store: Store): Promise<void> {
   await record(store, async (tx) => {

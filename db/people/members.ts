@@ -28,8 +28,8 @@ export async function listMembers(scope: Scope, teamId: string): Promise<Member[
 }
 
 /**
- * Adds the user with an e-mail, ignoring case (ADMIN). Throws NOT_FOUND if nobody has it, CONFLICT if they
- * have not confirmed it, or are a member already.
+ * Adds the user with an e-mail, ignoring case (ADMIN). Throws NOT_FOUND if no user has it, CONFLICT if they have not
+ * confirmed it, or are a member already.
  */
 export async function addMember(
   scope: Scope,
@@ -119,7 +119,7 @@ function demandOther(admins: string[], userId: string): void {
   }
 }
 
-/** Reads a member and locks the row, so that of two who remove them one finds nobody. */
+/** Reads a member and locks the row, so that of two concurrent removals one throws NOT_FOUND. */
 async function readMember(tx: Tx, teamId: string, userId: string): Promise<Member> {
   const row = await selectMembers(tx, teamId).where('m.userId', '=', userId).forUpdate('m').executeTakeFirst()
   if (!row) throw new Fault('NOT_FOUND', 'The team has no such member')

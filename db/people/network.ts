@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 
-/** The network to count an address against. Of IPv6 it is the /64, because a single host may use all of it. */
+/** The network to count an address against. For IPv6 it is the /64, because a single host may use all of it. */
 export function readNetwork(address: string): string {
   if (!ipaddr.isValid(address)) return 'unknown'
   const ip = ipaddr.process(address)

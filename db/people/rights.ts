@@ -8,9 +8,9 @@ import { demand, demandInstance, type Scope } from '../scope.ts'
 export type Right = { scope: Scope; least: Role }
 
 /**
- * Reads the caller's right in a team again, and holds it until the transaction ends: whoever takes it away
- * waits for the commit. An act that changes who may do what waits for all others (`alone`). Returns the scope
- * with the role as it is now. Throws UNAUTHENTICATED if the session or token has ended, else as demandTeam.
+ * Reads the caller's right in a team again, and holds it until the transaction ends: a transaction that takes it away
+ * waits for the commit. An act that changes who may do what waits for all others (`alone`). Returns the scope with the
+ * role as it is now. Throws UNAUTHENTICATED if the session or token has ended, else as demandTeam.
  */
 export async function holdRight(
   tx: Tx,

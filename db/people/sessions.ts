@@ -11,8 +11,8 @@ const LIFETIME_MS = 12 * 3_600_000
 export type Session = { id: string; userId: string; expiresAt: Date }
 
 /**
- * Opens a session of 12 hours for somebody who has signed in; null if the password that they have proven is no
- * longer theirs.
+ * Opens a session of 12 hours for a person who has signed in; null if the password that they have proven has changed
+ * since.
  */
 export async function createSession(store: Store, person: Person, origin: Origin): Promise<Session | null> {
   const { id, email } = person
@@ -48,7 +48,7 @@ export async function refreshSession(
       .executeTakeFirst()
     if (!old) return { result: null, unchanged: true }
     const next = await addSession(tx, old.userId)
-    // Whoever is at an authorization server to connect a credential comes back in this session.
+    // A person who is at an authorization server to connect a credential comes back in this session.
     await sql`update credential_connects set session_id = ${next.id} where session_id = ${sessionId}`.execute(
       tx,
     )
@@ -56,7 +56,7 @@ export async function refreshSession(
   })
 }
 
-/** Ends the session of somebody who signs out. Does nothing if it has ended already. */
+/** Ends a session at sign-out. Does nothing if it has ended already. */
 export async function endSession(store: Store, sessionId: string, origin: Origin): Promise<void> {
   const caller = await findSession(store, sessionId)
   if (!caller) return
@@ -101,8 +101,8 @@ export async function findSession(store: Store, sessionId: string): Promise<Sess
 }
 
 /**
- * Whose session that was which a genuine cookie names, if it has ended: somebody has signed out, refreshed it or changed
- * their password. Undefined if it goes on, or the person is gone.
+ * The owner of the session that a genuine cookie names, if it has ended: the person has signed out, refreshed it or
+ * changed their password. Undefined if it goes on, or the person is gone.
  */
 export async function findEndedSession(
   { db }: Store,

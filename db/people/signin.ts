@@ -32,7 +32,7 @@ type Budget = { key: string; rule: Rule; locks: 'account' | 'device' | 'session'
 export type SignInAttempt = {
   email: string
   password: string
-  /** Of the link that was mailed to the e-mail: it is opened with this. */
+  /** The token in the link that was mailed to the e-mail: it opens the account. */
   emailToken?: string | undefined
   ip: string
   device?: Device | null
@@ -41,12 +41,11 @@ export type SignInAttempt = {
 export type SignedIn = { person: Person; session: Session; device: Device }
 
 /**
- * Opens a session for the user with this e-mail and password. Throws UNAUTHENTICATED, with the same message
- * and after the same time whether the e-mail is unknown or the password wrong; THROTTLED after too many
- * failures; FORBIDDEN for the right password of an account whose link was not opened yet, to which another one is mailed.
- * Only failures count: those of a device on which the person has signed in count against the device
- * alone, and those of all others against the account and the address. So strangers who guess keep nobody from
- * their account.
+ * Opens a session for the user with this e-mail and password. Throws UNAUTHENTICATED, with the same message and after
+ * the same time whether the e-mail is unknown or the password wrong; THROTTLED after too many failures; FORBIDDEN for
+ * the right password of an account whose link was not opened yet, to which another one is mailed. Only failures count:
+ * those of a device on which the person has signed in count against the device alone, and those of all others against
+ * the account and the address. So guessing strangers cannot shut a person out of their account.
  */
 export async function signIn(store: Store, attempt: SignInAttempt): Promise<SignedIn> {
   const { email, password, emailToken, ip, requestId, userAgent, device = null } = attempt
@@ -79,7 +78,7 @@ export async function signIn(store: Store, attempt: SignInAttempt): Promise<Sign
   throw new Fault('UNAUTHENTICATED', 'The e-mail or the password is wrong')
 }
 
-/** Opens the account of somebody who has signed up, or has the link mailed once more. Throws FORBIDDEN, CONFLICT. */
+/** Opens the account of a person who has signed up, or has the link mailed once more. Throws FORBIDDEN, CONFLICT. */
 async function openAccount(
   store: Store,
   person: Person,
@@ -105,7 +104,7 @@ async function openAccount(
   throw new Fault('FORBIDDEN', message)
 }
 
-/** Of an unknown e-mail the audit says nothing: some people type their password there. */
+/** The audit does not name an unknown e-mail: some people type their password there. */
 async function auditFailure(scope: Scope, person: Person | null): Promise<void> {
   const details = { email: person?.email ?? null }
   await noteRefusal({ act: 'SIGN_IN_FAILED', scope, resourceId: person?.id ?? null, details })
@@ -113,7 +112,7 @@ async function auditFailure(scope: Scope, person: Person | null): Promise<void> 
 
 /** There are few of them: each takes several failures, whose passwords were compared. */
 async function auditLock(scope: Scope, person: Person | null, { locks }: Budget): Promise<void> {
-  // Of an account that does not exist there is nothing to say.
+  // An account that does not exist has no entry.
   if (locks === 'account' && person === null) return
   await noteEvent(scope, 'ACCOUNT_LOCKED', INSTANCE_CHAIN, async () => ({
     result: undefined,
@@ -123,8 +122,8 @@ async function auditLock(scope: Scope, person: Person | null, { locks }: Budget)
 }
 
 /**
- * The user if the password is theirs, else null: for those who are signed in and have to confirm it. Throws
- * THROTTLED after too many failures, which nobody else can cause.
+ * The user if the password is theirs, else null: for those who are signed in and have to confirm it. Throws THROTTLED
+ * after too many failures, which only that person can cause.
  */
 export async function confirmPassword(
   scope: Scope,
@@ -213,7 +212,7 @@ async function noteAttempt(store: Store, { key, rule }: Pick<Budget, 'key' | 'ru
 
 const forgottenOf = perDatabase(() => ({ minute: 0 }))
 
-/** Once a minute while there are failures: what nobody waits for is forgotten, so that the table stays small. */
+/** Once a minute while there are failures, old ones are removed, so that the table stays small. */
 async function forgetFailures(store: Store): Promise<void> {
   const forgotten = forgottenOf(store.db)
   const minute = Math.floor(Date.now() / 60_000)

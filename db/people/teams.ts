@@ -78,7 +78,7 @@ export async function createTeam(
 }
 
 async function demandRoom(tx: Tx, userId: string): Promise<void> {
-  // Of two requests at once, the second counts the team of the first.
+  // If two requests come at once, the second counts the team of the first.
   await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute()
   const { count } = await tx
     .selectFrom('teams')
@@ -144,8 +144,8 @@ export async function changePlan(scope: Scope, teamId: string, plan: TeamPlan): 
 export async function deleteTeam(scope: Scope, teamId: string): Promise<string[]> {
   return change(scope, 'TEAM_DELETED', teamId, async (tx) => {
     await tx.selectFrom('teams').select('id').where('id', '=', teamId).forUpdate().execute()
-    // `change` has locked the team's row: new members and workflows wait, and then find no team. So do executions
-    // that somebody asks for; those of triggers wait for their workflow, and then find none.
+    // `change` has locked the team's row: new members and workflows wait, and then find no team. So do executions that
+    // a caller asks for; those of triggers wait for their workflow, and then find none.
     await tx
       .selectFrom('workflows')
       .select('id')

@@ -146,7 +146,7 @@ type Lane = { done: Promise<void>; next?: Promise<TokenCaller | null> }
 const lanesOf = perDatabase(() => new Map<string, Lane>())
 
 /**
- * Finds a valid token, with the current role of the user who created it; null if there is none. Calls that
+ * Finds a valid token, with the current role of the user who created it; null if it is unknown or has ended. Calls that
  * come during a lookup of the same token share the next lookup, which begins after all of them.
  */
 export async function findToken(store: Store, token: string): Promise<TokenCaller | null> {
@@ -246,7 +246,7 @@ export type EndedToken = {
   since: Date
 }
 
-/** What is remembered of tokens that are no longer valid, so that whoever goes on to send one costs no query each time. */
+/** Remembers tokens that are no longer valid, so that a caller who goes on sending one costs no query each time. */
 const endedOf = perDatabase(() => new LRUCache<string, EndedToken>({ max: 1_000, ttl: 10_000 }))
 
 /** A token that was valid once: which it is, and since when it is not. Undefined if it is valid, or never was. */

@@ -77,7 +77,7 @@ export async function createFirstAdmin(
   }
 }
 
-/** How somebody is called in the audit log. */
+/** The name of a person in the audit log. */
 export function nameOf({ firstName, lastName, email }: Omit<User, 'id'>): string {
   return `${firstName} ${lastName}`.trim() || email
 }
@@ -87,7 +87,7 @@ export function hasEmail(email: string) {
   return sql<boolean>`lower(email) = lower(${email})`
 }
 
-/** The user with this e-mail and password, else null. Takes the same time if nobody has the e-mail. */
+/** The user with this e-mail and password, else null. Takes the same time if no user has the e-mail. */
 export async function verifyPassword(store: Store, email: string, password: string): Promise<Person | null> {
   return provesPassword(store, (await findByEmail(store, email)).person, password)
 }
@@ -96,9 +96,9 @@ export async function verifyPassword(store: Store, email: string, password: stri
 export type Entrant = Person & { linkUnopened: boolean }
 
 /**
- * The user with this e-mail, and the e-mail as the database compares it: all spellings that find the same user
- * are `folded` into one, whether or not there is a user. If nobody has it, it is the last one who has signed up with it and
- * has not opened the link; with the `tokenHash` of a link, the one to whom it was mailed.
+ * The user with this e-mail, and the e-mail as the database compares it: all spellings that find the same user are
+ * `folded` into one, whether or not there is a user. If no user has it, it is the last person who has signed up with it
+ * and has not opened the link; with the `tokenHash` of a link, the person to whom it was mailed.
  */
 export async function findByEmail(
   { db }: Store,
@@ -151,8 +151,8 @@ export async function provesPassword(
 }
 
 /**
- * Whether the password that a person has proven is still theirs. Until the transaction ends nobody changes it,
- * so what they open with it is there to be ended by the change.
+ * Whether the password that a person has proven is still theirs. It cannot be changed until the transaction ends, so a
+ * session that is opened with it is ended by the change.
  */
 export async function holdPassword(tx: Tx, { id, passwordHash }: Person): Promise<boolean> {
   const held = await tx
@@ -182,7 +182,7 @@ export function demandPassword(password: string, field: string, user: Omit<NewUs
   if (message) throw invalid([{ path: field, message }])
 }
 
-/** Whether anybody has an account yet. */
+/** Whether any account exists yet. */
 export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }
@@ -194,9 +194,12 @@ export async function addUser(
     id?: string
     passwordHash: string
     instanceAdmin: boolean
-    /** Whether somebody vouches for the e-mail. */
+    /** Whether the e-mail is known to be the person's own. */
     confirmed: boolean
-    /** The e-mail that takes the place of `email` once the link that is mailed to it is opened, and before that nobody signs in. */
+    /**
+     * The e-mail that takes the place of `email` once the link that is mailed to it is opened. Until then the account
+     * cannot be signed in to.
+     */
     wanted?: string
   },
 ): Promise<User> {

@@ -53,7 +53,7 @@ export function createFolding(executionId: string, progress: Progress | null): F
   }
 }
 
-/** The open record of a node or of a step, opened if there is none. Undefined if it has none, or is settled. */
+/** The open record of a node or of a step, opened if it does not exist yet. Undefined if it has none, or is settled. */
 export function openRow(
   folding: Folding,
   nodeId: string,

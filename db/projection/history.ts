@@ -4,8 +4,8 @@ import { RUN_TIMED_OUT, STUCK_ENDED, STUCK_REASON } from '../../workflows/run/re
 import type { ExecutionStatus } from '../executions/status.ts'
 
 /**
- * The part of a Temporal history event that the projection reads; times are in milliseconds since 1970. A run
- * without `input` was started by somebody else.
+ * The part of a Temporal history event that the projection reads; times are in milliseconds since 1970. A run without
+ * `input` was not started by this service.
  */
 export type HistoryEvent = { id: number; time: number } & (
   | { kind: 'started'; input: RunInput | null; continuedFrom: string | null }

@@ -34,7 +34,7 @@ type OpenRecord = {
   notes?: NodeNotes | undefined
 }
 
-/** The message of a record whose end nobody can tell. */
+/** The message of a record whose end is unknown. */
 export const UNKNOWN_END = 'Temporal has removed the history that tells how this ended'
 
 /** The progress of an execution's rows; null if it is deleted, or was never projected. */
@@ -53,7 +53,7 @@ export async function readProgress(store: Store, executionId: string): Promise<P
   return row ? { ...row, startedAt: row.startedAt === null ? null : Math.round(row.startedAt) } : null
 }
 
-/** Which record is meant; WHOLE if it is none of a step. */
+/** The record that is meant; WHOLE if it is not of a step. */
 export type RecordPlace = { nodeId: string; iteration: string; step: number | null; tool: string | null }
 
 export const WHOLE = { step: null, tool: null }

@@ -57,7 +57,7 @@ function resume(folding: Folding, carried: Carried, known: boolean, at: number):
 
 type Left = ReturnType<typeof listLeft>
 
-/** What was open by the stored rows, and by what was read before, by key. */
+/** The records that were open by the stored rows, and by the parts that were read before, by key. */
 function listLeft({ progress, running }: Folding) {
   const left = new Map(progress?.open.map((row) => [keyOf(row), row]))
   for (const row of running) left.set(keyOf(row), row)

@@ -30,7 +30,7 @@ export function takeLoop({ plan }: Folding, row: ProjectedNode, loop: LoopItems 
   row.itemCount = loop && plan.get(row.nodeId)?.loop?.mode === 'each' ? loop.count : null
 }
 
-/** What was noted when REPEAT's condition was tested belongs to the loop. */
+/** The notes that were made when REPEAT's condition was tested belong to the loop. */
 function noteTurn({ rows, running, changed }: Folding, { nodeId, iteration, notes }: NodeRecord): void {
   const row = rows.get(stepKey(nodeId, iteration))
   if (!notes || !row || !running.has(row)) return

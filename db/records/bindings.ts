@@ -145,7 +145,7 @@ async function readOwn(
   return page.filter(({ iteration }) => iteration === path)
 }
 
-/** Stands for a record that the node does not have, so that those before it are read. */
+/** A place for a record that the node does not have, so that the records before it are read. */
 function placeIn(own: StoredNode[], nodeId: string | undefined, iteration: string): StoredNode[] {
   if (own.length > 0 || nodeId === undefined) return own
   return [{ id: '', nodeId, iteration } as StoredNode]

@@ -23,7 +23,7 @@ const MAX_DOUBLINGS = 5
 /** When a check is tried again that failed itself, for example because Temporal could not be reached. */
 const AGAIN_SECONDS = 10
 
-/** Claims up to `limit` running executions whose check is due. Nobody else checks them for 20 seconds. */
+/** Claims up to `limit` running executions whose check is due. No other process checks them for 20 seconds. */
 export async function claimUnchecked(store: Store, limit: number): Promise<Unchecked[]> {
   const due = selectFree('executions', {
     which: sql`q.status in ('PENDING', 'RUNNING') and q.status = 'RUNNING'

@@ -28,7 +28,7 @@ export type ProjectedNode = {
   loop: LoopItems | null
   /** How many they are; null for a REPEAT, which does not know, and for other nodes. */
   itemCount: number | null
-  /** Until when it waits at the latest; null without a limit. Of no meaning once it is settled. */
+  /** The latest end of its wait; null without a limit. It has no meaning once the node is settled. */
   waitingUntil: number | null
   /** What an agent's step got, or of an agent that is not done, where it is; null in all other records. */
   agent: StepInput | Agent | null

@@ -50,7 +50,7 @@ export type NodeExecution = {
   nextAttemptAt: Date | null
   /** Until when the node waits at the latest, while it does; null without a limit of time. */
   waitingUntil: Date | null
-  /** Of a loop over items, how many it has; null of others, and of one of a release before. */
+  /** The number of items of a loop over items; null for other nodes, and for one of a release before. */
   itemCount: number | null
   /** How many of them were taken over from the execution that this one retries; left out if none was. */
   itemsTaken?: number
@@ -59,7 +59,7 @@ export type NodeExecution = {
   takenFrom: string | null
   /** The execution that a SUB_WORKFLOW node has started. */
   childExecutionId: string | null
-  /** What was noted beside the output; missing if there is nothing. */
+  /** The notes beside the output; missing without any. */
   warnings?: NodeNotes['warnings']
   console?: NodeNotes['console']
   /** What its calls to models took; missing if it has made none. */
@@ -159,7 +159,10 @@ export async function listNodeExecutions(
   return makePage(await showNodes(nodes, hidden ? null : values, execution, usageOf), total, query)
 }
 
-/** Without `values`, records show what everybody may see of a chat's: which nodes, their status and times. */
+/**
+ * Without `values`, records show only the parts of a chat's that every member may see: the nodes, their status and
+ * times.
+ */
 async function showNodes(
   nodes: StoredNode[],
   values: RecordValues | null,

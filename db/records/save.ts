@@ -49,8 +49,8 @@ export async function saveProjection(
 }
 
 /**
- * Writes the settled ones of a projection's records, whatever position the execution's row has: they are final,
- * so that it does no harm whoever writes them, and when. False if the execution is deleted.
+ * Writes the settled ones of a projection's records, whatever position the execution's row has: they are final, so any
+ * process may write them at any time. False if the execution is deleted.
  */
 export async function saveSettled(
   store: Store,

@@ -26,7 +26,7 @@ export type StoredNode = {
   waitingUntil: string | null
   itemCount: number | null
   loop: { pages: ItemPage[]; taken?: TakenIterations } | null
-  /** Of a step. */
+  /** The state of a step; null for other records. */
   agent: StepInput | null
   givenBy: string | null
   notes: NodeNotes | null
@@ -127,7 +127,10 @@ export type RecordFilter = {
   steps?: boolean | undefined
 }
 
-/** Whether a record is of a node, or of one of the calls that it makes for its items, and is no step if those are left out. */
+/**
+ * Selects the records of a node, or of one of the calls that it makes for its items; steps are left out if `steps` is
+ * false.
+ */
 function isOf({ nodeId, steps }: RecordFilter) {
   const ofNode =
     nodeId === undefined ? sql`true` : sql`node_id = any(${[nodeId, itemNodeId(nodeId)]}::text[])`

@@ -60,7 +60,7 @@ async function confirmOutputs(store: Store, { id, isUnsure }: Ended): Promise<nu
   })
 }
 
-/** Outputs that cannot be opened, for example because their key is lost, name what nobody knows: all others stay too. */
+/** Outputs that cannot be opened, for example because their key is lost, may name any file: all others stay too. */
 function keepAll(error: unknown): null {
   if (isDatabaseAway(error)) throw error
   return null

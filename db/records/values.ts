@@ -60,8 +60,8 @@ export function deriveValues(store: Store, executionId: string, plan: Plan, rows
 }
 
 /**
- * Derives from records what the iterations of a FOR_EACH that stands outside of loops came to. `rows` are those
- * of the loop itself and of its body, of as many iterations as are asked for.
+ * Derives the results of the iterations of a FOR_EACH outside of loops from records. `rows` are those of the loop
+ * itself and of its body, of as many iterations as are asked for.
  */
 export function deriveIterations(store: Store, executionId: string, plan: Plan, rows: StoredNode[]) {
   const iterations = readIterations(plan, rows)

@@ -9,8 +9,8 @@ export type Difference = {
 const MAX_VALUE_BYTES = 2_000
 
 /**
- * Compares two states of a thing, key by key, for an audit entry, which masks secrets in it. Of a value that is too
- * large it says only how large it is.
+ * Compares two states of a thing, key by key, for an audit entry, which masks secrets in it. For a value that is too
+ * large it only says its size.
  */
 export function describeChange(before: Record<string, unknown>, after: Record<string, unknown>): Difference {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]

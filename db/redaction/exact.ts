@@ -106,7 +106,7 @@ function maskPieces(all: string[], forms: string[], maskWhole: (text: string) =>
   let held = ''
   let begun = false
 
-  /** Where the last form may begin that is not complete yet: the length of what is held if there is none. */
+  /** The place where the last incomplete form may begin; the length of the held text if no form is incomplete. */
   function findOpen(): number {
     const longest = forms[0]?.length ?? 0
     for (let at = Math.max(0, held.length - longest + 1); at < held.length; at++) {
@@ -197,7 +197,7 @@ function* maskUpTo(all: Buffer, end: number, forms: Buffer[]): Generator<Uint8Ar
   return all.subarray(at)
 }
 
-/** Of these characters JSON is made outside of its strings. */
+/** The characters of JSON outside of its strings. */
 const OUTSIDE = /^[\d.eE+\-{}[\]:,truefalsn\s]*$/
 
 /** A text as it is written within a string of JSON. */

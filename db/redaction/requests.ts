@@ -9,7 +9,7 @@ import { decodeUriPart } from '../../workflows/texts.ts'
 import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
 
-/** What follows the host of a web hook whose address is a secret. */
+/** The path after the host of a web hook whose address is a secret. */
 const HOOK =
   /(?<=\/\/(?:hooks\.slack\.com\/services|api\.telegram\.org\/bot|discord(?:app)?\.com\/api\/webhooks))[^\s?#]{8,}/g
 
@@ -22,8 +22,8 @@ export const IN_REQUESTS: RedactionRules = {
 }
 
 /**
- * What is secret in a URL that is a web hook's address. Masked as an exact value, it leaves the host to be seen, which a
- * detector of keys masks with it.
+ * The secret part of a URL that is a web hook's address. Masked as an exact value, it leaves the host readable, which a
+ * detector of keys would mask with it.
  */
 export const listHookSecrets = (url: string): string[] => url.match(HOOK) ?? []
 
@@ -33,7 +33,7 @@ const MAX_CHARS = 4_096
 const MAX_VALUES = 5_000
 const MAX_BODY = 65_536
 
-/** A request as it is sent. The URL has no user or password any more, or is still as it was written. */
+/** A request as it is sent. The user and the password were removed from the URL, or it is still as it was written. */
 type Sent = { url: string; headers: Record<string, string>; body?: string | null | undefined }
 
 /**

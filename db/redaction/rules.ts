@@ -7,7 +7,7 @@ import { labelOf, maskPartly, type PersonalKind, PII_KINDS } from '../detection/
 import { REDACTED } from '../detection/secrets/structures.ts'
 import type { RedactionRules } from './redact.ts'
 
-/** LABEL writes `[EMAIL]`; PARTIAL keeps enough of a value that somebody who knows it can recognise it. */
+/** LABEL writes `[EMAIL]`; PARTIAL keeps enough of a value for a person who knows it to recognise it. */
 export const MASK_STYLES = ['LABEL', 'PARTIAL'] as const
 
 /** The masking settings of the instance. */

@@ -63,12 +63,12 @@ export function countRefusal(
   counts.timer ??= setTimeout(() => void flushRefusals(store), EVERY_MS).unref()
 }
 
-/** Writes what was counted. What cannot be written now is kept for the next time. Never rejects. */
+/** Writes the counts. Counts that cannot be written now are kept for the next time. Never rejects. */
 export async function flushRefusals(store: Store): Promise<void> {
   const counts = countsOf(store.db)
   clearTimeout(counts.timer)
   counts.timer = undefined
-  // One after the other, so that a slow database gets no more of them.
+  // One after the other, so that a slow database is not given further work.
   counts.writing = counts.writing.then(() => writeCounts(store, counts))
   await counts.writing
 }

@@ -18,7 +18,10 @@ const REFUSAL_LIMITS: RefusalLimits = { ofCaller: 10, ofChain: 600 }
 /** Refusals are entered by so few transactions at once that a flood of them leaves connections for others. */
 const AT_ONCE = 2
 
-/** Of a process that enters no more than so many in a minute, whoever calls: the others are only counted. */
+/**
+ * The number of keys for which a process enters refusals in a minute, for all callers together: further ones are only
+ * counted.
+ */
 const MAX_KEYS = 20_000
 
 type Minute = {
@@ -40,7 +43,7 @@ const minuteOf = perDatabase<Minute>(() => ({
 /**
  * Notes a refused request in the audit, in a transaction of its own: in its team's chain, else in the instance's. Ten a
  * minute of a caller get an entry each, over all processes; the others are counted in memory, written every second, and
- * become one entry when the minute is over. So nobody can flood a chain, or keep others from it.
+ * become one entry when the minute is over. So a caller cannot flood a chain, or keep others from it.
  */
 export async function noteRefusal(refusal: Refusal, limits = REFUSAL_LIMITS): Promise<void> {
   const { scope, act, teamId } = refusal

@@ -21,8 +21,9 @@ export type ClaimedReport = {
 }
 
 /**
- * Claims a report that nobody makes, for `leaseMs`: the oldest of the team whose last one was begun the longest ago, so
- * that one team's many do not keep the others waiting. A team's are made one after the other. Undefined if there is none.
+ * Claims a report that no process makes, for `leaseMs`: the oldest of the team whose last one was begun the longest
+ * ago, so that the many reports of one team do not delay the others. A team's reports are made one after the other.
+ * Undefined if no report is due.
  */
 export async function claimReport(store: Store, leaseMs: number): Promise<ClaimedReport | undefined> {
   const chosen = selectFree('audit_reports', {

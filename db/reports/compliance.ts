@@ -11,7 +11,7 @@ import {
   TIMES,
 } from './sections.ts'
 
-/** The acts that change what somebody may do in a team. */
+/** The acts that change the rights of people in a team. */
 const PERMISSIONS = [
   ...['TEAM_CREATED', 'TEAM_DELETED', 'MEMBER_ADDED', 'MEMBER_ROLE_CHANGED', 'MEMBER_REMOVED'],
   ...['SDK_TOKEN_CREATED', 'SDK_TOKEN_REVOKED'],

@@ -27,7 +27,7 @@ type ReportProof = {
   breaks: { seq: number; at: string }[]
   /** The last entry that the report has seen, which is in the chain that was verified. */
   last: Checkpoint | null
-  /** What was signed before it was made; null if the chain's end does not verify. */
+  /** The checkpoint that was signed before the report was made; null if the chain's end does not verify. */
   checkpoint: SignedCheckpoint | null
   publicKeys: PublicKeyView[]
 }
@@ -44,7 +44,7 @@ export type ReportContent = {
     to: string
     createdAt: string
     createdBy: { id: string | null; name: string }
-    /** Of what moment its tables are. */
+    /** The time as of which its tables are read. */
     madeAt: string
   }
   /** The numbers of the entries in the period; null if there are none. */
@@ -56,8 +56,8 @@ export type ReportContent = {
 const TELL = { COMPLIANCE: tellCompliance, ACTIVITY: tellActivity, SECURITY: tellSecurity }
 
 /**
- * Reads all that a report says, as of one moment, and proves it: signs where the chain stands before, and verifies the
- * chain afterwards, with the last entry that was seen. Reads on `reader`, which may be a database of its own.
+ * Reads the whole content of a report, as of one moment, and proves it: signs the end of the chain before, and verifies
+ * the chain afterwards, with the last entry that was seen. Reads on `reader`, which may be a database of its own.
  */
 export async function gatherReport(
   store: Store,

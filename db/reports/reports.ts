@@ -58,7 +58,7 @@ export async function createReport(
 ): Promise<AuditReport> {
   const id = uuid()
   return change(scope, 'AUDIT_REPORT_CREATED', teamId, async (tx) => {
-    // Of two requests at once, the second counts the report of the first.
+    // If two requests come at once, the second counts the report of the first.
     await lockFor(tx, 'auditReports', teamId)
     await demandRoomFor(tx, teamId)
     const { reportRetentionDays } = await findPolicy(tx, teamId)

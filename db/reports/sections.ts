@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { ViewSpan } from '../audit/list.ts'
 import type { Db } from '../connection.ts'
 
-/** What stands in a cell of a report: times are ISO 8601 in UTC. */
+/** The value in a cell of a report: times are ISO 8601 in UTC. */
 export type ReportCell = string | number | boolean | null
 
 type ReportColumn = { key: string; title: string }
@@ -110,7 +110,7 @@ export const ENTRY_CELLS = sql`ts as at, seq, coalesce(actor_name, actor_kind) a
   coalesce(actor_role, actor_kind) as role, src_ip as ip, action,
   resource_type || coalesce(' ' || resource_id, '') as resource, outcome, left(details::text, 1000) as details`
 
-/** How many times an entry stands for: those that were too many to be entries of their own are counted in one. */
+/** The number of acts that an entry counts for: acts that were too many for entries of their own are counted in one. */
 export const TIMES = sql`case when details->>'count' ~ '^[0-9]{1,9}$' then (details->>'count')::int else 1 end`
 
 /** Who was behind an entry: entries of version 1 do not say who was behind a token. */

@@ -132,7 +132,7 @@ async function listAccountActs(
   return makeSection(id, title, about, { ...columns, outcome: 'Outcome', details: 'Details' }, rows)
 }
 
-/** What was denied, by who tried what from where. */
+/** The denied acts, by actor, act and address. */
 async function countDenied(period: ReportPeriod): Promise<ReportSection> {
   const { teamId, span } = period
   const rows = await askRows(

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { ReportPeriod } from './sections.ts'
 
 /**
- * A part of a statement: `stays` says from when until when somebody was a member. What people do with their accounts is
- * in the instance's chain; a team's reports tell only what was while they were its members.
+ * A part of a statement: `stays` has the times in which each person was a member. The acts of people on their accounts
+ * are in the instance's chain; a team's reports tell only those in the time of their membership.
  */
 export function staysOf({ teamId, base }: ReportPeriod) {
   return sql`

@@ -18,10 +18,13 @@ const MAX_URL = 8_192
 const MAX_HEADER = 2_048
 const MAX_HEADERS = 200
 
-/** The beginning of a body, at most MAX_READ_BYTES of it: `text` is null if it is none. `bytes` is all that it has. */
+/**
+ * The beginning of a body, at most MAX_READ_BYTES of it: `text` is null if it is not text. `bytes` is the size of the
+ * whole body.
+ */
 export type BodyStart = { text: string | null; bytes: number; isCut: boolean }
 
-/** Of an answer: several Set-Cookie headers are a list. */
+/** In an answer, several Set-Cookie headers are a list. */
 type Headers = Record<string, string | string[]>
 
 /** A request and what came of it so far, with all its secrets. Times are in milliseconds since 1970. */
@@ -66,20 +69,20 @@ export function sealExchange(keys: Keys, exchange: Exchange): RequestRow {
   return { ...place, sealed: seal(keys, PURPOSE, nameRequest(place), zipped) }
 }
 
-/** Opens what sealExchange has sealed. Throws if its key is not known any more. */
+/** Opens what sealExchange has sealed. Throws if its key has been removed. */
 export function openExchange(keys: Keys, { sealed, ...place }: RequestRow): Exchange {
   return JSON.parse(gunzipSync(unseal(keys, PURPOSE, nameRequest(place), sealed)).toString())
 }
 
 type ShownBody = {
-  /** At most 32 KB; null if there is none, or if it is not text. */
+  /** At most 32 KB; null without a body, or if it is not text. */
   body: string | null
   /** The size of the whole body as it was sent, or as it was received and decompressed. */
   bodyBytes: number
   bodyCut: boolean
 }
 
-/** A request as it is shown. `durationMs` is null while it is under way, or if nobody has noted its end. */
+/** A request as it is shown. `durationMs` is null while it is under way, or if its end was never noted. */
 export type ShownRequest = {
   startedAt: string
   durationMs: number | null

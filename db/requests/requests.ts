@@ -18,7 +18,7 @@ const UNKNOWN_ANSWER = 'What came back is not known: its worker was lost, or has
 
 /**
  * The HTTP requests of a node's record, by attempts and as they were made (VIEWER). Throws NOT_FOUND if there is no
- * such execution or record, and FORBIDDEN for a chat of somebody else.
+ * such execution or record, and FORBIDDEN for another owner's chat.
  */
 export async function listNodeRequests(
   scope: Scope,

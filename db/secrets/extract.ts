@@ -9,7 +9,7 @@ import { addVersion, readStoredVersion } from '../workflows/versions.ts'
 import { auditMoved, type MovedSecret } from './keeping.ts'
 import { moveSecrets } from './moves.ts'
 
-/** What became of the secrets of a workflow's graph: `version` is the new one, or the one that has none to move. */
+/** The result of moving the secrets of a workflow's graph: `version` is the new one, or the one that has none to move. */
 export type Extraction = {
   workflowId: string
   version: number

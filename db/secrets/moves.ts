@@ -20,7 +20,7 @@ export type MoveOptions = {
   teamId: string
   name: string
   known?: GraphNode[] | undefined
-  /** Whether to move what is written into requests, too. What cannot be moved is then in `left`. */
+  /** Whether to move the secrets in requests, too. Those that cannot be moved are then in `left`. */
   requests?: boolean
   /** The credentials that were made for other versions of the workflow, by their data: it gets those made for this one. */
   found?: Map<string, MovedSecret>

@@ -7,7 +7,10 @@ import { readCredentialData } from '../credentials/data.ts'
 import type { CredentialData } from '../credentials/seal.ts'
 import type { CredentialType } from '../credentials/types.ts'
 
-/** The credential that sends what a literal of a request sends, and the config without it; or why there is none. */
+/**
+ * The credential that sends the same as a literal of a request, with the config without that literal; or the reason why
+ * none can.
+ */
 type PassPlan =
   | { type: CredentialType; data: CredentialData; config: Record<string, unknown> }
   | { why: string }

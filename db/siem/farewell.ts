@@ -8,8 +8,8 @@ import { Fault } from '../fault.ts'
 import type { Store } from '../scope.ts'
 
 /**
- * Whoever stops a forwarder, sends it elsewhere, or deletes its team must not do so behind the receiver's back: a copy
- * of it goes on, which nobody sees or changes, up to the entry of that act.
+ * A person who stops a forwarder, sends it elsewhere, or deletes its team must not do so behind the receiver's back: a
+ * hidden copy of it, which cannot be changed, goes on up to the entry of that act.
  */
 
 /** For how many hours a copy is tried. */
@@ -45,8 +45,8 @@ export async function bidFarewell(tx: Tx, teamId: string, id: string): Promise<v
 }
 
 /**
- * The same for all forwarders of a team that is deleted. Without its own rules of egress, which go with it, nobody knows
- * what it may reach: then nothing is sent.
+ * The same for all forwarders of a team that is deleted. If the team's own rules of egress go with it, the allowed
+ * receivers are unknown: then nothing is sent.
  */
 export async function bidTeamFarewell(tx: Tx, teamId: string): Promise<void> {
   await copy(tx, teamId, { id: null, lastSeq: null })

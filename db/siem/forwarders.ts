@@ -93,9 +93,9 @@ export async function createForwarder(
 }
 
 /**
- * Changes a forwarder (ADMIN), which is tried at once: whoever is sending for it stops. If it stops, or sends elsewhere,
- * the receiver until now gets the entry of that, too. `enabled` and `after` stay as
- * they are if they are not given. Throws as createForwarder.
+ * Changes a forwarder (ADMIN), which is tried at once: a process that is sending for it stops. If it stops, or sends
+ * elsewhere, the receiver until now gets the entry of that, too. `enabled` and `after` stay as they are if they are not
+ * given. Throws as createForwarder.
  */
 export async function updateForwarder(
   scope: Scope,
@@ -166,7 +166,7 @@ function select(db: Db, teamId: string) {
 const find = (db: Db, teamId: string, id: string): Promise<Forwarder> =>
   findOwned(select(db, teamId).where('f.id', '=', id), 'audit forwarder')
 
-/** Whether the entries go to somebody else from now on. */
+/** Whether the entries go to another receiver from now on. */
 function isElsewhere(before: ForwarderTarget, after: ForwarderTarget): boolean {
   const keys = ['type', 'host', 'port', 'url'] as const
   return keys.some((key) => before[key] !== after[key])
@@ -182,7 +182,7 @@ async function readHead(db: Db, teamId: string): Promise<number> {
   return head?.seq ?? 0
 }
 
-/** What comes after an entry that is not there yet would be left out without a word. */
+/** With a number beyond the newest entry, the entries up to it would be left out without a word. */
 function demandPlace(after: number | undefined, head: number): void {
   if (after !== undefined && after > head)
     throw invalid([{ path: 'after', message: `must be at most ${head}, the number of the newest entry` }])

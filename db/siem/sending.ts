@@ -15,7 +15,7 @@ export type ClaimedForwarder = ForwarderTarget & {
   lease: string
   sentSeq: number
   failures: number
-  /** Of a copy that says farewell: up to which entry it sends, and what it signs in with. */
+  /** For a copy that says farewell: the last entry that it sends, and the credential that it signs in with. */
   lastSeq: number | null
   keptCredential: KeptCredential | null
 }
@@ -27,9 +27,9 @@ const MAX_ERROR = 1_000
 
 /**
  * Takes a forwarder that is enabled, due and has entries to send, for `leaseMs`, but none of the teams that are `busy`;
- * undefined if there is none. If the process dies, others can take it when the lease ends. A process sends for a team by
- * one forwarder at a time, so that slow receivers of a team hold up only its own. Those that have not failed come first,
- * and without `failing` no others come.
+ * undefined if no forwarder is due. If the process dies, others can take it when the lease ends. A process sends for a
+ * team by one forwarder at a time, so that slow receivers of a team hold up only its own. Those that have not failed
+ * come first, and without `failing` no others come.
  */
 export async function claimForwarder(
   store: Store,
@@ -82,8 +82,8 @@ export async function readBatch(
 }
 
 /**
- * Notes that the receiver has taken the entries up to `seq`, and renews the lease. Resolves to false, and notes nothing,
- * if the forwarder is not held any more: somebody has changed or deleted it, or another process has taken it.
+ * Notes that the receiver has taken the entries up to `seq`, and renews the lease. Resolves to false, and notes
+ * nothing, if the claim is lost: the forwarder was changed or deleted, or another process has taken it.
  */
 export async function noteDelivered(
   store: Store,

@@ -33,10 +33,11 @@ const MAX_WARNING = 500
 export type WrittenStart = AnyStart & { text: string }
 
 /**
- * Writes the execution and its START errand, or finds the one that the same key or id has started. If
- * somebody asks for it, the caller must have checked their right, which is checked once more here. If the workflow's limit turns it away, throws CONFLICT, or writes it as
- * CANCELLED if its trigger is SCHEDULE or ERROR. Also throws CONFLICT if the key was used with other data or
- * the parent has ended, NOT_FOUND if the workflow is deleted, and UNAVAILABLE if its version is.
+ * Writes the execution and its START errand, or finds the one that the same key or id has started. If a user or token
+ * asks for it, the caller must have checked their right, which is checked once more here. If the workflow's limit turns
+ * it away, throws CONFLICT, or writes it as CANCELLED if its trigger is SCHEDULE or ERROR. Also throws CONFLICT if the
+ * key was used with other data or the parent has ended, NOT_FOUND if the workflow is deleted, and UNAVAILABLE if its
+ * version is.
  */
 export async function addExecution(
   store: Store,

@@ -24,7 +24,7 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .where('e.id', '=', executionId)
     .executeTakeFirst()
   const errorWorkflowId = run && readSettings(run.settings).errorWorkflowId
-  // What is only tried out alarms nobody.
+  // An execution for a test alarms no one.
   if (!run || !errorWorkflowId || ['EVALUATION', 'PLAYBOOK'].includes(run.trigger))
     return { started: null, reason: null }
   const workflow = await readStartable(store, errorWorkflowId, (teamId) => teamId === run.teamId)

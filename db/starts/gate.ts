@@ -21,8 +21,9 @@ const MAX_OPENED = 1_000
 const UNATTENDED = new Set<Trigger>(['SCHEDULE', 'ERROR'])
 
 /**
- * Locks the workflow's current limit, and its gate for this data, which is asked for only if it matters, until the transaction ends. `taken` places
- * of the gate are taken. Null if the workflow has no limit. Throws NOT_FOUND if it is deleted.
+ * Locks the workflow's current limit and its gate for this data, which is computed only if it matters, until the
+ * transaction ends. `taken` is the number of places of the gate that are taken. Null if the workflow has no limit.
+ * Throws NOT_FOUND if it is deleted.
  */
 export async function holdGate(
   tx: Tx,

@@ -16,7 +16,7 @@ export type AnyStart = TraceContext & {
   trigger: Trigger
   data: Record<string, unknown>
   by: Actor
-  /** The caller's right, if somebody asks for the execution: it is read again when the execution is written. */
+  /** The caller's right, if a user or token asks for the execution: it is read again when the execution is written. */
   right?: Right
   idempotencyKey?: string | undefined
   /** Like an `idempotencyKey`, whatever the data. */
@@ -39,7 +39,7 @@ export type AnyStart = TraceContext & {
   given?: Presets | undefined
   /** The only node to execute; all nodes if it is undefined. */
   onlyNode?: string | undefined
-  /** Whom to tell when it has ended. */
+  /** The receiver that is told when it has ended. */
   callback?: NewCallback | undefined
   /** What else the request contained: it must be the same in every request with the same `idempotencyKey`. */
   asked?: unknown
@@ -47,7 +47,7 @@ export type AnyStart = TraceContext & {
   swept?: boolean
   /** Who starts it by which act, if that is to have an audit entry. */
   act?: { scope: Scope; name: Act } | undefined
-  /** What is to be said about the data, in the record of the trigger. */
+  /** A warning about the data, for the record of the trigger. */
   inputWarning?: string | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>

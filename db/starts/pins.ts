@@ -14,7 +14,7 @@ import { invalid } from '../fault.ts'
  */
 export type Pins = Record<string, { output: unknown; handle?: string | null | undefined }>
 
-/** Stands in `from` and `givenBy` for an output that a user has pinned, in place of an execution's id. */
+/** The value of `from` and `givenBy` for an output that a user has pinned, in place of an execution's id. */
 export const PINNED = 'PINNED'
 
 /** Checks pinned outputs against the graph. Throws INVALID with all problems. */

@@ -45,11 +45,10 @@ export type RecoverOptions = {
 export const IN_CHAT = 'The execution replies in a chat: post the message again instead'
 
 /**
- * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of
- * nodes that succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR,
- * or a BUILDER if outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the
- * execution is open, has succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it
- * was not kept.
+ * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of nodes that
+ * succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR, or a BUILDER if
+ * outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the execution is open, has
+ * succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it was not kept.
  */
 export async function recoverExecution(
   scope: Scope,
@@ -89,7 +88,7 @@ export async function recoverExecution(
     onlyNode: run.onlyNode ?? undefined,
     given: Object.keys(given).length > 0 ? given : undefined,
     prepare: (tx) => copyOutputs(tx, store, id, newId, new Set(refs)).catch(rethrowGone),
-    // A loop of a retry may take over iterations, whoever named their files.
+    // A loop of a retry may take over iterations, with the files that any of them named.
     adopt: (tx, to) => copyFiles(tx, id, to, how === 'RETRY' ? 'all' : findFileIds(run.inputData, given)),
   })
   const kept = started.fresh
@@ -212,7 +211,7 @@ async function findOutputs(store: Store, run: Ended, before: Graph, after: Graph
   return taken
 }
 
-/** Stands in the place of the output of an agent that goes on. */
+/** The placeholder for the output of an agent that goes on. */
 const NO_OUTPUT: Envelope = { v: null, bytes: 4 }
 
 function refOf(output: Envelope): string[] {

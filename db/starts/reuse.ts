@@ -9,8 +9,9 @@ export type EarlierExecution = { statuses: Map<string, string>; failedInside: Se
 /**
  * What another execution may take over of the nodes outside of loops, by their ids. `outputs`: they succeeded, their
  * type, config and all nodes upstream are the same in both graphs, and no node upstream is executed again. Where
- * expressions mean something else, only nodes without any are the same. A loop is taken over as a whole, unless one of its iterations failed, or one of a loop inside it. `agents`: those that stopped, and may go on
- * where they did; the same holds for them.
+ * expressions mean something else, only nodes without any are the same. A loop is taken over as a whole, unless one of
+ * its iterations failed, or one of a loop inside it. `agents`: those that stopped, and may go on where they did; the
+ * same holds for them.
  */
 export function findReusable(
   before: Graph,

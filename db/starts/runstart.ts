@@ -13,7 +13,7 @@ const DEFAULT_TIMEZONE = 'UTC'
 
 type RunStart = NonNullable<Awaited<ReturnType<typeof readStored>>>
 
-/** What was written a moment ago, by execution: each is used once, right after it was written. */
+/** The start data that was written a moment ago, by execution: each is used once, right after it was written. */
 const freshOf = perDatabase(() => new LRUCache<string, RunStart>({ max: 1_000, ttl: 200 }))
 
 /**

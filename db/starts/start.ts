@@ -17,10 +17,10 @@ import { rememberStarted } from './runstart.ts'
 import { readStartable, recallStartable } from './startable.ts'
 
 /**
- * Accepts an execution that somebody asks for (OPERATOR; BUILDER if outputs are `pinned`): writes the PENDING
- * row and its START errand in one statement. The workflow may be inactive. Throws NOT_FOUND if the team has
- * no such workflow, CONFLICT if the graph has no trigger, the key was used with other data, or the workflow's
- * limit turns it away, and INVALID for pinned outputs that do not fit the graph.
+ * Accepts an execution that a caller asks for (OPERATOR; BUILDER if outputs are `pinned`): writes the PENDING row and
+ * its START errand in one statement. The workflow may be inactive. Throws NOT_FOUND if the team has no such workflow,
+ * CONFLICT if the graph has no trigger, the key was used with other data, or the workflow's limit turns it away, and
+ * INVALID for pinned outputs that do not fit the graph.
  */
 export async function startExecution(
   scope: Scope,
@@ -39,8 +39,8 @@ export async function startExecution(
   // An approval can be skipped by pinning it, so this needs the right to change the graph.
   const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
   const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
-  // Whoever may start executions may read those of the team, but for others' chats, and so give their files to a new
-  // one.
+  // A caller who may start executions may read those of the team, except in others' chats, and so may give their files
+  // to a new one.
   const files = findFileIds(input.data, pinned)
   const adopt =
     files.size > 0

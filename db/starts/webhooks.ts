@@ -30,7 +30,7 @@ export type Webhook = {
   signature: StoredSignature | null
   /** Whether the response waits for the execution, and for how long. */
   response: { mode: ResponseMode; timeoutMs: number; respond: WebhookRespond | undefined }
-  /** What of the request's body becomes files; undefined if nothing does. */
+  /** The parts of the request's body that become files; undefined if none does. */
   files: WebhookFiles | undefined
   /** Whether the body as it was sent becomes a file, too. */
   rawBody: boolean
@@ -121,8 +121,8 @@ export async function beginWebhookSignature(
 }
 
 /**
- * Opens the secret of a webhook for one call. Without its credential nobody can be let in, and nobody who calls has
- * done anything wrong: they may come again once the workflow has another one.
+ * Opens the secret of a webhook for one call. Without its credential no call can be let in. That is not the caller's
+ * fault: a call may succeed once the workflow has another credential.
  */
 async function openHookSecret(store: Store, { workflow }: Webhook, id: unknown): Promise<string> {
   try {
@@ -137,8 +137,9 @@ async function openHookSecret(store: Store, { workflow }: Webhook, id: unknown):
 }
 
 /**
- * Accepts an execution of the webhook's workflow that starts at the webhook. If an execution was started before
- * by the same id or by the same stamp of its `delivery`, returns that one. A fresh one gets the `files` that came with the call. Throws as addExecution does.
+ * Accepts an execution of the webhook's workflow that starts at the webhook. If an execution was started before by the
+ * same id or by the same stamp of its `delivery`, returns that one. A fresh one gets the `files` that came with the
+ * call. Throws as addExecution does.
  */
 export async function startWebhook(
   store: Store,
@@ -157,7 +158,7 @@ export async function startWebhook(
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node } = hook
-  // Without an id of its own a delivery cannot have started an execution by one, so nobody has to look for it.
+  // A delivery without an id of its own cannot have started an execution by one, so none is looked for.
   const own = delivery.id === undefined ? {} : { id: uuidv5(`${node.id} ${delivery.id}`, workflow.id) }
   // No client can send this key, since a header cannot hold a line feed.
   const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`

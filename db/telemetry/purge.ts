@@ -6,11 +6,14 @@ import type { Store } from '../scope.ts'
 const SPAN_DAYS = 31
 const HOUR_DAYS = 400
 
-/** So many rows are removed by one statement, and so many statements are made of each table in one round. */
+/** The number of rows that one statement removes, and of statements for each table in one round. */
 const PURGED = 5_000
 const ROUNDS = 400
 
-/** Forgets the spans that are too old to come again, and the hours that nobody looks at any more. Any number may do so. */
+/**
+ * Forgets the spans that are too old to come again, and the hours that are too old to be shown. Any number of processes
+ * may do so.
+ */
 export async function purgeTelemetry(store: Store, signal?: AbortSignal): Promise<void> {
   for (const [table, column, days] of [
     ['telemetry_spans', 'seen_at', SPAN_DAYS],

@@ -11,7 +11,10 @@ import { NO_WORKFLOW } from '../usage/calls.ts'
 import { addLateCalls } from './late.ts'
 import { findLatencyBucket } from './latency.ts'
 
-/** As a vendor reports them: those from and into a cache are among the input's, those of the reasoning among the output's. */
+/**
+ * The tokens as a vendor reports them: those from and into a cache are among the input's, those of the reasoning among
+ * the output's.
+ */
 export type CallTokens = {
   input: number
   output: number
@@ -43,7 +46,7 @@ export type TelemetrySpan = {
   } | null
 }
 
-/** So many spans are stored by one statement. */
+/** The number of spans that one statement stores. */
 const PORTION = 1_000
 const MOST_NAME = 200
 /** PostgreSQL's largest integer. */
@@ -59,7 +62,8 @@ export async function storeTelemetry(scope: Scope, teamId: string, spans: Teleme
   const first = new Date(Math.min(...spans.map(({ startedAt }) => startedAt.getTime())))
   await record(scope.store, async (tx) => {
     await holdRight(tx, { scope, least: 'OPERATOR' }, teamId)
-    // Whoever folds an hour waits, or has been waited for. Hours are folded 15 minutes after their end at the earliest.
+    // A transaction that folds an hour waits, or this one has waited for it. Hours are folded 15 minutes after their
+    // end at the earliest.
     await sql`select pg_advisory_xact_lock(${FOLDS.modelCalls}, hashtext(${teamId}))
       where ${first}::timestamptz < now() - interval '5 minutes'`.execute(tx)
     for (let at = 0; at < rows.length; at += PORTION)

@@ -20,7 +20,7 @@ export type TelemetryTotals = {
   agents: (TelemetryUse & { agent: string })[]
 }
 
-/** So many of each are named, those with the most spans. */
+/** The number of names of each kind that are told: those with the most spans. */
 const MOST_NAMED = 200
 
 type Row = {

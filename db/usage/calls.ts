@@ -32,7 +32,7 @@ export type ModelCaller = {
   activityId: string
   /** As Temporal counts them. */
   attempt: number
-  /** A UUID of whoever carries out the attempt. */
+  /** A random UUID of this try to carry out the attempt. */
   caller: string
   teamId: string
   workflowId: string
@@ -104,8 +104,8 @@ export async function noteModelCallEnd(
 }
 
 /**
- * What the attempts of the same activity before this one took. `lost` are those calls of which nobody knows it: cut off,
- * or never ended. They are in neither sum.
+ * The usage of earlier attempts of the same activity. `lost` are the calls whose usage is unknown, because they were
+ * cut off, or never ended: they are in neither sum.
  */
 export async function readEarlierCalls(
   { db }: Pick<Store, 'db'>,

@@ -11,7 +11,7 @@ import { IS_UNPRICED, SUMS } from './usage.ts'
 /** How long an hour is over before it is folded. Calls that are younger may change without taking anything back. */
 const REST_MINUTES = 15
 
-/** So many hours with calls are folded in one transaction. */
+/** The number of hours with calls that are folded in one transaction. */
 const HOURS = 24
 const PAUSE_MS = 20
 

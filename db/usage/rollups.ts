@@ -3,7 +3,7 @@ import type { Tx } from '../connection.ts'
 import { lockFold } from '../locks.ts'
 import { IS_UNPRICED, SUMS, SUMS_OF_SUMS } from './usage.ts'
 
-/** So many hours with calls, or days, are rolled up in one transaction. */
+/** The number of hours with calls, or of days, that are rolled up in one transaction. */
 const HOURS = 24
 const DAYS = 31
 
@@ -33,7 +33,7 @@ async function rollUpNodes(tx: Tx, teamId: string): Promise<void> {
       and h.hour < f.until order by h.hour limit ${HOURS}`.execute(tx)
   const [first, last] = [hours[0]?.hour, hours.at(-1)?.hour]
   if (first && last) {
-    // There are none, unless somebody has had all folded anew.
+    // There are no such rows, unless all hours are being folded anew.
     await sql`delete from model_call_node_hours where team_id = ${teamId} and hour >= ${first}`.execute(tx)
     await sql`
       insert into model_call_node_hours (team_id, hour, workflow_id, node_id, provider, model, calls, unpriced, priced,

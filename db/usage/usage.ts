@@ -12,11 +12,11 @@ export type Usage = {
   cost: number | null
   /** Every call that was sent, also those that were refused or cut off. */
   calls: number
-  /** Those of which nobody knows what they cost: the cost is without them. */
+  /** The calls whose cost is unknown: the cost is without them. */
   unpricedCalls: number
 }
 
-/** Whether nobody knows what a row of `model_calls c` cost. A call that may still be under way does not count yet. */
+/** Whether the cost of a row of `model_calls c` is unknown. A call that may still be under way does not count yet. */
 export const IS_UNPRICED = sql`case when c.cost is not null then false when c.status <> 'OPEN' then true
   else not coalesce((select e.status in ('PENDING', 'RUNNING') from executions e where e.id = c.execution_id), false) end`
 

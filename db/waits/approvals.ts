@@ -44,7 +44,7 @@ export type Approval = {
   createdAt: Date
   settledAt: Date | null
   mayDecide: boolean
-  /** It belongs to somebody else's chat: what is asked, who is and what they said is left out. */
+  /** It belongs to another owner's chat: the question, the people and their words are left out. */
   hidden: boolean
 }
 
@@ -163,7 +163,7 @@ export async function decideApproval(
         nodeId,
         iteration,
         ...(step === null ? {} : { step }),
-        // What is written about a chat is private, too.
+        // A comment about a chat is private, too.
         comment: row.privacy ? null : (input.comment ?? null),
       },
     }
@@ -210,7 +210,7 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
 
 function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
   const { starterId: _, approverIds: __, privacy, ...rest } = row
-  // Whoever is asked sees what they are asked, in a chat too.
+  // An approver sees the question, in a chat too.
   const isSecret = isHiddenFrom(scope, row.teamId, privacy) && !isAsked(row, scope)
   // Addresses may be computed from what was said.
   const secrets = { message: null, form: null, approvers: [], decisions: [] }
@@ -250,7 +250,7 @@ function isAsked({ approvers, approverIds, teamId }: Row, { roles, actor, userId
   )
 }
 
-/** The caller; for a token, the person who made it: nobody can approve twice by making tokens. */
+/** The caller; for a token, the person who made it, who could otherwise approve several times by making tokens. */
 async function findPerson(
   { store, actor, userId }: Scope,
   db: Tx | Scope['store']['db'] = store.db,

@@ -61,9 +61,9 @@ export async function listEventWaits(
 }
 
 /**
- * Gives an event to all nodes of an execution that wait for its name (OPERATOR). Returns one errand per node,
- * which makes the run look and is also in the outbox. Throws NOT_FOUND, and CONFLICT if the execution has
- * ended or no node waits for the event, and FORBIDDEN if it is part of somebody else's chat.
+ * Gives an event to all nodes of an execution that wait for its name (OPERATOR). Returns one errand per node, which
+ * makes the run look and is also in the outbox. Throws NOT_FOUND, and CONFLICT if the execution has ended or no node
+ * waits for the event, and FORBIDDEN if it is part of another owner's chat.
  */
 export async function sendEvent(
   scope: Scope,
@@ -149,7 +149,7 @@ export async function resumeWait(
   const place = demandPlace(store, token)
   const { executionId, nodeId, iteration } = place
   const teamId = await readResumable(store, executionId)
-  // Whoever has the address may do this once.
+  // Everyone who has the address may do this once.
   const caller = { ...accountScope(store, null, origin), roles: new Map([[teamId, 'OPERATOR' as const]]) }
   return change(caller, 'EVENT_SENT', teamId, async (tx) => {
     const ended = await holdExecution(tx, executionId)

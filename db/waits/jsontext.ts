@@ -1,8 +1,8 @@
 const TEXT: unique symbol = Symbol('JSON')
 
 /**
- * JSON that another thread has written, where its value would stand. What is large is never a value on the thread that
- * serves everybody: it is stored as the text that it is.
+ * JSON that another thread has written, in the place of its value. A large value is never parsed on the thread that
+ * serves all requests: it is stored as text.
  */
 export type JsonText = { readonly [TEXT]: string }
 

@@ -134,8 +134,8 @@ export async function readPause(
 }
 
 /**
- * Locks an execution, so that it does not end before the transaction does. Returns why nothing can be sent to
- * it any more; undefined if it can.
+ * Locks an execution, so that it does not end before the transaction does. Returns why nothing can be sent to it;
+ * undefined if something can.
  */
 export async function holdExecution(tx: Tx, executionId: string): Promise<string | undefined> {
   const execution = await tx

@@ -28,7 +28,7 @@ export async function countToday(tx: Tx, widgetId: string, who: string, most: nu
     })
 }
 
-/** What stands for a network in the counts: who reads them does not learn the address. */
+/** The key of a network in the counts, from which its address cannot be read. */
 export function hashAddress(keys: Keys, network: string): string {
   const key = purposeKey(keys, 'visitor-address')
   return `ip ${createHmac('sha256', key).update(network).digest('base64url').slice(0, 22)}`

@@ -17,7 +17,7 @@ export async function leaveWidgets(
     .orderBy('id')
     .forUpdate()
     .execute()
-  // A trigger disables each of them, whoever deletes the workflow.
+  // A trigger disables each of them, on every way to delete the workflow.
   await tx.updateTable('widgets').set({ workflowId: null }).where('workflowId', '=', workflowId).execute()
   const told = {
     changed: ['enabled', 'workflowId'],

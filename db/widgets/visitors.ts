@@ -20,13 +20,13 @@ export type OpenWidget = Pick<
   'id' | 'teamId' | 'key' | 'allowedOrigins' | 'theme' | 'limits' | 'collectEmail'
 > & { workflowId: string }
 
-/** So many sessions may be opened from one address in a day, for each widget. */
+/** The number of sessions that may be opened from one address in a day, for each widget. */
 const SESSIONS_OF_ADDRESS = 100
 
-/** So many visitors' messages may come from one address in a day: several people may sit behind it. */
+/** An address may send as many messages a day as this many visitors, because several people may share it. */
 const VISITORS_OF_ADDRESS = 10
 
-/** So many of the newest messages are shown to a visitor. */
+/** The number of newest messages that are shown to a visitor. */
 const SHOWN_TO_VISITOR = 100
 
 /** What a visitor may know of a message. */

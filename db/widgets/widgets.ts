@@ -13,7 +13,7 @@ import { readStartable } from '../starts/startable.ts'
 
 export const WIDGET_POSITIONS = ['bottom-right', 'bottom-left'] as const
 
-/** How a widget looks, and what it says before anybody has said anything. Colours are `#rrggbb`. */
+/** How a widget looks, and what it says before the first message. Colours are `#rrggbb`. */
 type WidgetTheme = {
   colours: { accent: string; background: string; text: string }
   title: string
@@ -26,7 +26,7 @@ type WidgetLimits = { perVisitor: number; perDay: number }
 
 export type Widget = {
   id: string
-  /** What the snippet on a page has. It is no secret: everybody who sees the page sees it. */
+  /** The key in the snippet on a page. It is not secret: all who see the page can read it. */
   key: string
   teamId: string
   name: string
@@ -43,7 +43,7 @@ export type Widget = {
 
 type Given<T> = { [K in keyof T]?: T[K] | undefined }
 
-/** Of `theme`, its `colours` and `limits` what is given is changed, key by key. */
+/** The given keys of `theme`, its `colours` and `limits` are changed, the others stay. */
 export type WidgetPatch = {
   name?: string | undefined
   workflowId?: string | undefined
@@ -91,8 +91,8 @@ export async function readWidget(scope: Scope, id: string): Promise<Widget> {
 }
 
 /**
- * Adds a widget (BUILDER). Throws NOT_FOUND if the team has no such workflow, UNPROCESSABLE if nobody could chat with it
- * even if it were active, and CONFLICT if there are too many.
+ * Adds a widget (BUILDER). Throws NOT_FOUND if the team has no such workflow, UNPROCESSABLE if it could not be chatted
+ * with even if it were active, and CONFLICT if there are too many.
  */
 export async function createWidget(
   scope: Scope,
@@ -166,7 +166,7 @@ export async function deleteWidget(scope: Scope, id: string): Promise<void> {
   })
 }
 
-/** Gives a widget another key (BUILDER): with the old one, nobody gets in any more, nor goes on. Throws NOT_FOUND. */
+/** Gives a widget another key (BUILDER): the old one opens no chat, and continues none. Throws NOT_FOUND. */
 export async function rotateWidgetKey(scope: Scope, id: string): Promise<Widget> {
   const teamId = await readOwner(scope.store, 'widgets', id)
   return change(scope, 'WIDGET_KEY_ROTATED', teamId, async (tx) => {
@@ -224,7 +224,7 @@ export function showWidget({
   return { ...shown, theme: theme as WidgetTheme, createdAt, updatedAt }
 }
 
-/** What the audit says of a widget. Its key is no secret, but nobody needs it there. */
+/** The audit's description of a widget. Its key is not secret, but is not needed there. */
 function describe({ name, workflowId, allowedOrigins, enabled, theme, limits, collectEmail }: Widget) {
   return { name, workflowId, allowedOrigins, enabled, theme, limits, collectEmail }
 }

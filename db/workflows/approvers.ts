@@ -6,9 +6,9 @@ import { hasConfirmed } from '../people/proof.ts'
 import type { Store } from '../scope.ts'
 
 /**
- * The ids of the users whom the addresses of a version's approvers meant when it was saved, by address in lower
- * case: an address may get another owner later. Null if the version names nobody by address, or if a process
- * of the release before saved it.
+ * The ids of the users whom the addresses of a version's approvers meant when it was saved, by address in lower case:
+ * an address may get another owner later. Null if the version names no approver by address, or if a process of the
+ * release before saved it.
  */
 export type ApproverIds = Record<string, string>
 

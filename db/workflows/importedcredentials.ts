@@ -11,8 +11,8 @@ import type { Store } from '../scope.ts'
 
 /**
  * Imported nodes with the credentials of this team: `credentials` maps ids of the document to those that replace them.
- * A credential that is none of the team's, or that does not fit its node, is left out, which `dropped` says. A trigger
- * gets a secret that nobody knows in its place, so that it lets nobody in: `madeUp` are the paths of these.
+ * A credential that is not of the team, or that does not fit its node, is left out, as `dropped` says. In its place a
+ * trigger gets a random secret, so that it lets no call in: `madeUp` has the paths of these.
  */
 export async function placeCredentials(
   store: Store,

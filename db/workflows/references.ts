@@ -22,7 +22,7 @@ export async function checkReferences(
   if (problems.length > 0) throw invalid(problems)
 }
 
-/** Throws INVALID with every credential that a graph names and that is not the team's any more. */
+/** Throws INVALID with every credential that a graph names and that the team does not have. */
 export async function checkCredentials(store: Store, teamId: string, graph: Graph): Promise<void> {
   const problems = (await findCredentialProblems(store, teamId, graph)).map(tell)
   if (problems.length > 0) throw invalid(problems)

@@ -56,8 +56,8 @@ export function listHidden(node: GraphNode): string[] {
 }
 
 /**
- * Puts the stored secrets, or the credentials that have them, back where a program sends the `[hidden]` that it has read. `problems` names every
- * other `[hidden]` in the place of a secret, which would be stored as the secret itself.
+ * Puts the stored secrets, or the credentials that have them, back where a program sends the `[hidden]` that it has
+ * read. `problems` names every other `[hidden]` in the place of a secret, which would be stored as the secret itself.
  */
 export function restoreSecrets(
   nodes: GraphNode[],
@@ -71,7 +71,7 @@ export function restoreSecrets(
     if (found.length === 0) return node
     const old = storedById.get(node.id)
     const shown = old?.type === node.type ? hideSecrets(old) : undefined
-    // What was read before the secret was moved into a credential keeps the credential.
+    // A graph that was read before the secret was moved into a credential keeps the credential.
     const moved = shown ? listMoved(shown).filter(({ path }) => named.includes(path)) : []
     const paths = found.filter((path) => !moved.some((one) => one.path === path))
     const { config } = moved.reduce(
@@ -128,7 +128,7 @@ function hideWithin(value: unknown, masked: unknown): unknown {
   }
 }
 
-/** What may precede a credential in a header. */
+/** The words that may precede a credential in a header. */
 const SCHEME = /^\s*(?:bearer|basic|token|bot|apikey|key)?\s*$/i
 
 /**

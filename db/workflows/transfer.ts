@@ -95,8 +95,8 @@ export async function importWorkflow(
   input: WorkflowImport,
 ): Promise<{ workflow: Workflow; report: ImportReport; warnings: Problem[]; credentials: MovedSecret[] }> {
   const plan = await convertImport(scope, input)
-  // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret
-  // that a webhook demands it would let everybody in.
+  // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret of a
+  // webhook, a [hidden] would let anyone in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
   const { report: _, madeUp: __, ...rest } = plan
   let report = plan.report

@@ -10,8 +10,8 @@ import { type Difference, describeChange, shorten } from '../redaction/differenc
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
 
 /**
- * A value that a team's expressions read as `$vars.<key>`. It can be any JSON, but it is no secret: everybody
- * who may read the team's workflows can see it.
+ * A value that a team's expressions read as `$vars.<key>`. It can be any JSON, but it is not secret: all who may read
+ * the team's workflows can see it.
  */
 export type Variable = {
   id: string

@@ -110,7 +110,7 @@ export async function addVersion(
       notes: json(notes),
       createdBy,
       restoredFrom,
-      // What is still written into requests is left to those who move all of them.
+      // Secrets that are still written into requests are left to the pass that moves all of them.
       secretsMoved: graph.nodes.every((node) => findLiterals(node, graph.expressions ?? 1).length === 0),
     })
     .execute()
@@ -152,8 +152,8 @@ export async function readVersionDetail(
 }
 
 /**
- * What changed from one version to another (VIEWER). Of a secret that the caller may not see, the result says
- * only that it has changed. Throws NOT_FOUND.
+ * The changes from one version to another (VIEWER). For a secret that the caller may not see, the result says only that
+ * it has changed. Throws NOT_FOUND.
  */
 export async function compareVersions(
   scope: Scope,
@@ -196,8 +196,8 @@ type VersionDiff = GraphDiff & {
 export async function deleteVersion(scope: Scope, workflowId: string, version: number): Promise<void> {
   const teamId = await readOwner(scope.store, 'workflows', workflowId)
   await change(scope, 'WORKFLOW_VERSION_DELETED', teamId, async (tx) => {
-    // The lock keeps anybody from making this version the current one. Of this delete and a start that has
-    // read the version as the current one, the later one fails at the foreign key.
+    // The lock keeps other transactions from making this version the current one. If a start has read the version as
+    // the current one, the later of that start and this deletion fails at the foreign key.
     const workflow = await tx
       .selectFrom('workflows')
       .select(['name', 'version'])

@@ -55,7 +55,7 @@ export async function runAuditExport(config: Config, args: CommandArguments): Pr
   await asOperator(config, async (store) => {
     const { lines } = await openOperatorExport(createOperatorScope(store, chain), chain)
     await pipeline(lines, process.stdout, { end: false }).catch((error) => {
-      // Whoever reads has seen enough.
+      // The reader of the pipe has closed it.
       if (error.code !== 'EPIPE') throw error
       process.exitCode = 1
     })

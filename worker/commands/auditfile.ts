@@ -76,7 +76,7 @@ function print(found: ExportVerification, { ownKeys }: { ownKeys: boolean }): vo
   if (count > MAX_SHOWN) console.log(`  ... ${count} findings in all`)
 }
 
-/** What somebody has written into a file must not reach the terminal as it is. */
+/** A text from a file must not reach the terminal unquoted. */
 function quote(text: string): string {
   return JSON.stringify(text.slice(0, 40)).replace(/[^\x20-\x7e]/g, '?')
 }

@@ -3,8 +3,8 @@ import type { Config } from '../config.ts'
 import { asOperator, createOperatorScope } from './operator.ts'
 
 /**
- * `exposure open`: opens in all processes what a request through a proxy has closed, and keeps it open. What is closed by
- * settings stays closed.
+ * `exposure open`: opens in all processes the parts that a request through a proxy has closed, and keeps them open.
+ * Parts that settings have closed stay closed.
  */
 export async function runExposureOpen(config: Config): Promise<void> {
   const isNew = await asOperator(config, (store) => decideExposure(createOperatorScope(store), true))

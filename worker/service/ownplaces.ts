@@ -22,7 +22,8 @@ export function listOwnPlaces(config: Config, servesApi: boolean): OwnPlace[] {
 function listServers({ databaseUrl, temporal, dataDir, workerMetricsPort, host }: Config): OwnPlace[] {
   const places: OwnPlace[] = []
   if (databaseUrl) {
-    // pg also reads PGHOST and the like. A socket's folder stands for a server that usually listens here too.
+    // pg also reads PGHOST and the like. A socket's folder means a server on this machine, which usually listens here
+    // too.
     const client = new pg.Client({ connectionString: databaseUrl })
     const at = client.host.startsWith('/') ? '127.0.0.1' : client.host
     places.push({ what: 'the database of this service', host: at, port: client.port })

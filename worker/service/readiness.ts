@@ -21,7 +21,7 @@ export function createReadiness(options: {
   taskQueue: string
   /** Whether the worker in this process polls both of its queues. Without it, Temporal says whether any worker does. */
   isPolling?: () => boolean
-  /** Whether this process serves the API, which is of use only once somebody can sign in. */
+  /** Whether this process serves the API, which is of use only once an account exists to sign in with. */
   servesApi: boolean
 }): () => Promise<Readiness> {
   const { store, workflowService, namespace, taskQueue, isPolling, servesApi } = options

@@ -1,18 +1,18 @@
 /**
- * What whoever stops this process wants. `asked`: it stops. `quick`: somebody waits for that. `hurry`: what is under way
- * is put down at once.
+ * The wishes of a user who stops this process. `asked`: it stops. `quick`: the user waits for that. `hurry`: work under
+ * way is put down at once.
  */
 export type Stopping = Record<'asked' | 'quick' | 'hurry', AbortSignal>
 
 /**
- * One signal may come several times, from a terminal, npm and the process that guards a worker. Only a later one is
- * somebody who does not want to wait.
+ * One signal may come several times, from a terminal, npm and the process that guards a worker. Only a later one means
+ * that the user does not want to wait.
  */
 const SAME_SIGNAL_MS = 2_000
 
 /**
  * Listens to SIGTERM, which lets calls end that would be paid for again, however long they may take, and to the signals
- * of somebody who waits: then `hurry` comes `graceMs` later. A second signal is in a hurry at once.
+ * of a user who waits: then `hurry` comes `graceMs` later. A second signal is in a hurry at once.
  */
 export function listenToSignals(graceMs: number, ofWaiting: NodeJS.Signals[] = ['SIGINT']): Stopping {
   const [asked, quick, hurry] = [new AbortController(), new AbortController(), new AbortController()]

@@ -12,8 +12,8 @@ const PATH = new RegExp(String.raw`^\s*${ROOT}(?:\.\w+|\[-?\d+\]|\.\x60[^\x60]{1
 const MAX_NAMED = 3
 
 /**
- * Warnings about a part, at `from` of a text, that is text as it stands and looks like an expression: one in a
- * single pair of braces, or a path without any.
+ * Warnings about a part of a text, at `from`, that is plain text but looks like an expression: one in a single pair of
+ * braces, or a path without any.
  */
 export function findBareText(part: string, text: string, from: number, path: string): Problem[] {
   if (part === text && PATH.test(part)) {

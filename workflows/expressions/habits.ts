@@ -3,12 +3,12 @@ import { findCounterpart } from './methods.ts'
 import { coverLexemes, FILLING } from './scan.ts'
 
 /**
- * What somebody wrote who knows JavaScript, and what to write instead. It stands at `at` of the source, `length`
- * characters long. `sure`: it cannot be meant, since it does not parse or never gives a value.
+ * A piece of an expression that is a habit from JavaScript, and what to write instead. It begins at `at` of the source
+ * and is `length` characters long. `sure`: it is certainly wrong, since it does not parse or never gives a value.
  */
 export type Habit = { message: string; at: number; length: number; sure: boolean }
 
-/** So many habits of one expression are named. */
+/** The number of habits of one expression that are named. */
 const MAX_HABITS = 10
 
 type Rule = {
@@ -103,7 +103,7 @@ export function findHabits(source: string, parses: boolean): Habit[] {
     ...find(FAILING, true),
     ...(parses ? [...find(DOUBTFUL, false), ...sayFunction(source)] : []),
   ].sort((a, b) => a.at - b.at || Number(b.sure) - Number(a.sure))
-  // Of two that overlap, such as new Date and Date(, the first one says enough.
+  // If two overlap, such as new Date and Date(, the first one says enough.
   const kept: Habit[] = []
   for (const habit of found) {
     const last = kept.at(-1)

@@ -1,6 +1,6 @@
 import type { Problem } from '../problem.ts'
 
-/** Where something stands in a text: line and column from 1, and the line with a caret under the place. */
+/** A place in a text: line and column from 1, and the line with a caret under the place. */
 export type TextPlace = Required<Pick<Problem, 'line' | 'column' | 'excerpt'>>
 
 /** An excerpt shows so many characters of its line before the place, and so many from there on. */

@@ -43,10 +43,10 @@ export type References = {
 export type Meter = { left: number }
 
 /**
- * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths
- * (within the config) of `conditions` are read as conditions or as code, all others as templates. Keys are not
- * read. Under the rules 2 a text that begins with `=` is JavaScript. What may be a mistake is looked for if it
- * `advises`. `texts` says of a path which texts are no expressions, or know `$args`.
+ * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths (within the
+ * config) of `conditions` are read as conditions or as code, all others as templates. Keys are not read. Under the
+ * rules 2 a text that begins with `=` is JavaScript. With `advises` it also looks for likely mistakes. `texts` says for
+ * a path which texts are no expressions, or know `$args`.
  */
 export function* findReferences(
   value: unknown,
@@ -196,7 +196,7 @@ function readSource(
   if (isRefused) found.problems.push(...name(sure))
   found.warnings.push(...name(isRefused ? habits.filter((habit) => !habit.sure) : habits))
   for (const message of reads.problems) {
-    // What is written instead of $nodes["id"] is said better.
+    // The habit names $nodes["id"] more clearly than this message.
     if (isRefused && sure.length > 0 && message.startsWith('$nodes needs')) continue
     const [variable] = /\$\w+/.exec(message) ?? []
     const at = variable === undefined ? -1 : findName(source, variable)
@@ -205,7 +205,7 @@ function readSource(
   return reads
 }
 
-/** Where a name stands in an expression as a whole word; -1 if nowhere. */
+/** The place of a name in an expression as a whole word; -1 if it does not occur. */
 function findName(source: string, name: string): number {
   for (let at = source.indexOf(name); at >= 0; at = source.indexOf(name, at + 1)) {
     const around = [source[at - 1] ?? ' ', source[at + name.length] ?? ' ']

@@ -10,8 +10,9 @@ export type Rules = (typeof RULES)[number]
 export const NEWEST_RULES: Rules = 2
 
 /**
- * What expressions mean while a node is evaluated. `note` is told of what they read in vain and of conditions that are
- * no booleans, by the text of the config that has the expression; `log` of what they write to the console. Under the rules 1 nothing is noted.
+ * What expressions mean while a node is evaluated. `note` is told of paths that lead nowhere and of conditions that are
+ * no booleans, by the text of the config that has the expression; `log` is told their output to the console. Under the
+ * rules 1 nothing is noted.
  */
 export type Reading = Language & {
   note?: (text: string, message: string) => void

@@ -28,13 +28,12 @@ const openLevel = (bracket: string): Level => ({
 const PATH_ENDS = new Set(',;:?=<>&+-!~')
 
 /**
- * Scans a JSONata expression that begins at `from`. It ends with the text or, if `within` is given, before the
- * first `}}` that is not part of a string, quoted name, comment, regex or object; `end` is -1 if there is none
- * within that many characters.
- * `depth` counts nested brackets, `doubling` nested left operands of `??` and `?:`, which JSONata's parser
- * copies, so that time and memory double with each level. `work` counts characters (a string is one), those in
- * such an operand twice for each level: parsing takes up to 7 us for each. `steps` is the longest path's number
- * of dots: parsing a path takes the square of it.
+ * Scans a JSONata expression that begins at `from`. It ends with the text or, if `within` is given, before the first
+ * `}}` that is not part of a string, quoted name, comment, regex or object; `end` is -1 if that is further away than
+ * this many characters. `depth` counts nested brackets, `doubling` nested left operands of `??` and `?:`, which
+ * JSONata's parser copies, so that time and memory double with each level. `work` counts characters (a string is one),
+ * those in such an operand twice for each level: parsing takes up to 7 us for each. `steps` is the longest path's
+ * number of dots: parsing a path takes the square of it.
  */
 export function scanExpression(text: string, from: number, within?: number): ExpressionExtent {
   const closed = within !== undefined

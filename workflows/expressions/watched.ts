@@ -15,8 +15,8 @@ const SCOPE = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item',
 const MAX_PATHS = 200
 
 /**
- * What is to be watched in an expression: the paths that it may read in its scope, and the nodes of its tree that only
- * ask whether something is there: the arguments of `$exists`, `$not` and `$boolean`, the condition of `? :`, and all of
+ * The watched parts of an expression: the paths that it may read in its scope, and the nodes of its tree that only ask
+ * whether something is there: the arguments of `$exists`, `$not` and `$boolean`, the condition of `? :`, and all of
  * `?:` and `??`. Nothing that is found there is in `paths`.
  */
 export function watchTree(tree: Syntax): { paths: ReadPath[]; asking: Set<object> } {
@@ -100,7 +100,7 @@ function placePath(path: ReadPath, context: Context): ReadPath | undefined {
     : { ...path, root: context.root, steps: [...context.steps, ...steps] }
 }
 
-/** The context after these steps. What is left out of a list in between is not looked at. */
+/** The context after these steps. Elements that a step leaves out of a list are not looked at. */
 function findContext(nodes: Syntax[], context: Context): Context {
   const names = nodes.filter(({ type }) => type === 'name').map(({ value }) => String(value))
   const [first] = nodes

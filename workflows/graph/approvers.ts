@@ -18,7 +18,7 @@ export function replaceAddresses(node: GraphNode, replace: (address: string) => 
   return { ...node, config: { ...node.config, approvers: replaced } }
 }
 
-/** The nodes that nobody could decide: they name only people, none of whom is a known member. */
+/** The nodes that cannot be decided: they name only people, none of whom is a known member. */
 export function checkApprovers({ nodes }: Graph, isMember: (address: string) => boolean): Problem[] {
   return nodes.flatMap((node, at) => {
     const addresses = listAddresses(node)
@@ -29,7 +29,7 @@ export function checkApprovers({ nodes }: Graph, isMember: (address: string) => 
   })
 }
 
-/** Why addresses in a saved graph name nobody, and what to do. */
+/** The reason why addresses in a saved graph name no member, with the remedy. */
 export function describeStrangers(addresses: string[]): string {
   const names = addresses.join(', ').slice(0, 300)
   return (
@@ -38,7 +38,7 @@ export function describeStrangers(addresses: string[]): string {
   )
 }
 
-/** Whether an entry of a config's approvers is an e-mail address as it stands. */
+/** Whether an entry of a config's approvers is a literal e-mail address. */
 export function isAddress(approver: unknown): approver is string {
   return typeof approver === 'string' && approver.includes('@') && !approver.includes('{{')
 }

@@ -183,7 +183,7 @@ export function readNode(
   return [{ value, path, configPath }]
 }
 
-/** What is known of an invalid node, so that its edges and expressions can still be checked. */
+/** The readable parts of an invalid node, so that its edges and expressions can still be checked. */
 function sketchNode(
   raw: Record<string, unknown>,
   type: string,

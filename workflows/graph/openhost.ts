@@ -1,7 +1,7 @@
 import { splitTemplate } from '../expressions/expressions.ts'
 import { isScriptText, splitScript } from '../javascript/template.ts'
 
-/** The parts of a URL that somebody has written: texts, and the sources of the expressions between them. */
+/** The parts of a URL in a config: texts, and the sources of the expressions between them. */
 export type WrittenUrl = { isScript: boolean; parts: (string | { source: string })[] }
 
 /** Splits a URL at its expressions. Throws an Error if that cannot be done. */
@@ -24,6 +24,6 @@ export function isHostOpen(url: unknown): boolean {
   return typeof first !== 'string' || (more.length > 0 && !isPastHost(first))
 }
 
-/** What is wrong with such a URL beside a credential that may go anywhere; it follows `url`. */
+/** The fault of such a URL beside a credential that may go anywhere; it follows `url`. */
 export const OPEN_HOST =
   'must have its host written in it: an expression before the path could send the credential to anybody, unless it has allowedHosts'

@@ -60,7 +60,7 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
     if (read) nodes.push(read)
     ;(stored ? warnings : problems).push(...own)
     if (read) {
-      // What was sent is compared, since the keys are gone from what was read.
+      // The raw node is compared, since such keys are gone from the node that was read.
       const { type, config, data } = Object(raw)
       const place = read.configPath ?? `nodes[${at}].config`
       const before = knownById.get(read.value.id)?.config

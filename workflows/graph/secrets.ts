@@ -11,7 +11,7 @@ const SECRETS: Record<string, string[][]> = {
   CRYPTO: [['secret']],
 }
 
-/** What stands in the place of a secret for those who may not set it, and in exports. */
+/** The text in place of a secret, for those who may not set it, and in exports. */
 export const HIDDEN = '[hidden]'
 
 /** The paths of the node's secrets, within its config. */
@@ -43,7 +43,7 @@ export function fillSecrets(
   return { nodes: whole, filled }
 }
 
-/** The value at a path; undefined if there is none. */
+/** The value at a path; undefined if the path leads nowhere. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (at, key) => (Object.hasOwn(Object(at), key) ? Object(at)[key] : undefined),

@@ -9,7 +9,7 @@ export type PiiType = (typeof NAMED_PII_TYPES)[number]
 export const CONTENT_TYPES = ['hate', 'harassment', 'violence', 'self_harm', 'sexual'] as const
 export type ContentType = (typeof CONTENT_TYPES)[number]
 
-/** What may be done about a violation, other than that of personal data, which is redacted. */
+/** The actions about a violation, except one of personal data, which is redacted. */
 export const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const
 
 /** How readily text counts as prompt injection unless the check says otherwise. */

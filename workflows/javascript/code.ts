@@ -58,7 +58,7 @@ export function readCode(text: string): ScriptReads {
       }
     }
     if (next.type === 'Identifier') readName(next, named, reads)
-    // What is not a name of a variable is left out.
+    // A name that is not a variable's is left out.
     const isPlainKey =
       (next.type === 'MemberExpression' || next.type === 'Property') && next.computed !== true
     for (const [key, value] of Object.entries(next)) {

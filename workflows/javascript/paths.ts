@@ -67,7 +67,7 @@ function readFrom(head: { node?: string }, steps: Step[]): ScriptPath | undefine
   return withNames({ from: which.name, ...head }, more)
 }
 
-/** What has the same name there and in Perdure; all else has a meaning of its own. */
+/** The names that mean the same there and in Perdure; all others have a meaning of their own. */
 function readExecution(base: string, steps: Step[]): ScriptPath | undefined {
   const [first, ...rest] = steps
   if (!first || !('name' in first) || rest.length > 0) return undefined

@@ -15,7 +15,7 @@ import {
  */
 export type ScriptReads = Reads & { listed: Set<string>; paired: Set<string>; found: ScriptProblem[] }
 
-/** Of one expression: the others are told when these are mended. */
+/** The number of problems of one expression that are told: the others are told when these are mended. */
 const MAX_PROBLEMS = 20
 
 const NODE_MEMBERS = new Set(['item', 'itemMatching', 'pairedItem', 'first', 'last', 'all', 'isExecuted'])
@@ -217,7 +217,7 @@ function unchain(node: ScriptNode): ScriptNode {
   return node.type === 'ChainExpression' ? unchain(node.expression as ScriptNode) : node
 }
 
-/** Whether an identifier stands for a variable, and is not the name of a property or a label. */
+/** Whether an identifier means a variable, and is not the name of a property or a label. */
 function isReference(node: ScriptNode, parent: ScriptNode | undefined): boolean {
   switch (parent?.type) {
     case 'MemberExpression':

@@ -3,7 +3,7 @@ import { parse } from 'acorn'
 /** A node of JavaScript's syntax tree, as ESTree has it; `start` and `end` are positions in the source. */
 export type ScriptNode = { type: string; start: number; end: number; [field: string]: unknown }
 
-/** What is wrong with a script, and the position in its source, from 0. */
+/** A fault of a script, and its position in the source, from 0. */
 export type ScriptProblem = { message: string; position: number }
 
 /** Thrown for a source that is no JavaScript; `position` is where in the source. */
@@ -79,7 +79,7 @@ export function findParents(tree: ScriptNode): Map<ScriptNode, ScriptNode | unde
   return parents
 }
 
-/** The nodes right below a node, in the order of the source. Of `{ a }` both the key and the value are given. */
+/** The nodes right below a node, in the order of the source. `{ a }` has both a key and a value. */
 export function listChildren(node: ScriptNode): ScriptNode[] {
   const children: ScriptNode[] = []
   eachChild(node, (child) => children.push(child))

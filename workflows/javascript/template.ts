@@ -49,7 +49,10 @@ function isEscaped(text: string, at: number, from: number): boolean {
   return slashes % 2 === 1
 }
 
-/** The most characters that are read in vain, in one text, to find where expressions end that JavaScript cannot read. */
+/**
+ * The most characters of one text that are read without success, to find where expressions end that JavaScript cannot
+ * read.
+ */
 const MAX_TOKENIZED = 500_000
 const TOO_UNCLEAR = 'has too many expressions that are no JavaScript'
 

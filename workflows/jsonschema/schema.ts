@@ -16,10 +16,10 @@ import { isLargeNumber, isLargeOf } from './largeinteger.ts'
 export const MAX_SCHEMA = 65_536
 const MAX_SCHEMA_DEPTH = 100
 
-/** So many faults of a schema are named. */
+/** The number of faults of a schema that are named. */
 const MAX_NAMED = 20
 
-/** Keywords whose values are references, and those whose values are data: what looks like one in there is none. */
+/** Keywords whose values are references, and those whose values are data, in which a `$ref` is not a reference. */
 const REFERENCES = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
 const DATA = new Set(['const', 'enum', 'default', 'examples'])
 /** Keywords whose values are objects of schemas by names of the author. */
@@ -69,9 +69,9 @@ export function readJsonSchema(schema: Record<string, unknown>): ReturnType<type
 }
 
 /**
- * What is wrong with a JSON Schema, each with its path in there; an empty list if it can be used. Without `$schema` it
- * is one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself. What
- * only shows when the library reads the schema is left to `demandSchema`, in an evaluator process.
+ * The faults of a JSON Schema, each with its path in there; an empty list if it can be used. Without `$schema` it is
+ * one of the draft 2020-12; drafts 4 to 2019-09 are known too. References may only lead into the schema itself. Faults
+ * that only show when the library reads the schema are left to `demandSchema`, in an evaluator process.
  */
 export function checkJsonSchema(schema: unknown): Problem[] {
   if (!isObject(schema)) return [{ path: '', message: 'must be a JSON Schema, which is an object' }]
@@ -85,7 +85,7 @@ export function checkJsonSchema(schema: unknown): Problem[] {
   return problems.slice(0, MAX_NAMED)
 }
 
-/** Looks no deeper than that, so that it needs no more of the stack itself. */
+/** Looks no deeper than that, so that it cannot overflow the stack itself. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((child) => isDeeper(child, levels - 1))

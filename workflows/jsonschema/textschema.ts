@@ -3,7 +3,10 @@ import { findFormFaults, type SchemaPlace, writePlace } from './form.ts'
 import { MAX_SCHEMA } from './schema.ts'
 
 const MAX_NAMED = 20
-/** What stands in a schema: schemas by names of the author, values to be equal to, values that say nothing. */
+/**
+ * The kinds of values in a schema: schemas, schemas by names of the author, values to be equal to, values without
+ * meaning.
+ */
 type What = 'schema' | 'names' | 'values' | 'notes'
 const WITHIN = new Map<string, What>([
   ...['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'].map(
@@ -19,15 +22,15 @@ const RESERVED = new Set(['$id', '$anchor', '$dynamicAnchor'])
 const DRAFTS = /^https?:\/\/json-schema\.org\/(?:draft\/(?:2020-12|2019-09)|draft-07)\/schema#?$/
 
 /**
- * What is wrong with a JSON Schema that texts are held against, each with its path in there; an empty list if nothing is
- * seen. It is of the draft that `$schema` names, 2020-12, 2019-09 or 07. What only shows when it is read, such as a
- * reference that leads nowhere or a pattern that RE2 does not know, is left to `fitText`.
+ * The faults of a JSON Schema for texts, each with its path in there; an empty list if none is seen. It is of the draft
+ * that `$schema` names, 2020-12, 2019-09 or 07. Faults that only show when it is read, such as a reference that leads
+ * nowhere or a pattern that RE2 does not know, are left to `fitText`.
  */
 export function checkTextSchema(schema: Record<string, unknown>): Problem[] {
   if (JSON.stringify(schema).length > MAX_SCHEMA)
     return [{ path: '', message: `must have at most ${MAX_SCHEMA} characters of JSON` }]
   const problems: Problem[] = []
-  // The library reads what stands in data as a schema, too: what it would take for one there is refused.
+  // The library reads data as a schema, too: keywords that it would obey there are refused.
   const visit = (value: unknown, place: SchemaPlace, what: What): void => {
     if (typeof value !== 'object' || value === null) return
     for (const [key, child] of Object.entries(value)) {

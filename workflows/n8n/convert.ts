@@ -101,7 +101,7 @@ export function* convertWorkflow(
 function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
   const id = conversion.drawing.ids.get(node.name)!
   const found = mapNode(conversion, node, id)
-  // What comes to a disabled node leaves it by its first output.
+  // The input of a disabled node leaves it by its first output.
   const first = node.disabled && found.isPlaceholder
   const mapped = first ? { ...found, handles: [null, ...Array<string>(99).fill('')] } : found
   return { source: node, id, exit: mapped.shaper ? `${id}__shape` : id, mapped }
@@ -149,7 +149,7 @@ function mapNode(
         mine.filter(({ kind }) => !read.has(kind)),
         report,
       )
-    // What comes to a disabled node leaves it by its first output.
+    // The input of a disabled node leaves it by its first output.
     const passes = node.disabled && mapped.handles && mapped.handles[0] !== null
     return passes ? { type: 'NO_OP', config: {}, works: 'each' } : mapped
   } catch (error) {

@@ -8,7 +8,7 @@ export type MappedNode = {
   config: Record<string, unknown>
   /** Whether it works on each item by itself, or once on all of them; neither for nodes that start an execution. */
   works?: 'each' | 'all'
-  /** For each output of the n8n node, our handle; '' if there is none for it. Without it there is one output. */
+  /** For each output of the n8n node, our handle; '' if it has none. Without `handles` there is one output. */
   handles?: (string | null)[]
   retry?: Record<string, number>
   /** A node behind it, which makes its output what n8n's is. It takes the name. `handle`: by which its input comes. */

@@ -67,7 +67,7 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
   })
 }
 
-/** What a request over HTTP has, whoever sends it. */
+/** The fields of a request over HTTP, for nodes and tools. */
 export const requestFields = described(
   {
     url: textField,

@@ -11,7 +11,7 @@ const MAX_UPSERTED = 50_000
 
 const flag = v.boolean('must be true or false')
 
-/** SQL as it stands. Whatever is computed goes beside it, as a parameter, and so never becomes a part of the statement. */
+/** Literal SQL. Computed values go beside it, as parameters, and so never become a part of the statement. */
 const sqlField = v.pipe(
   textField,
   v.maxLength(MAX_SQL, `must have at most ${MAX_SQL} characters`),
@@ -22,7 +22,7 @@ const sqlField = v.pipe(
   ),
 )
 
-/** The name of a table or column: quoted as it stands, and never computed. */
+/** The name of a table or column: quoted literally, and never computed. */
 const identifier = v.pipe(
   textField,
   v.maxLength(128, 'must have at most 128 characters'),
@@ -112,7 +112,7 @@ export const statementFields = described(
   },
 )
 
-/** What is set in each mode; without one it is query. */
+/** The settings of each mode; without a mode it is query. */
 const STATEMENT_MAIN = { '': ['query', 'params'], query: ['query', 'params'], upsert: NEEDED.upsert }
 
 /** Node types that talk to databases. */

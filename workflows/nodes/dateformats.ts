@@ -33,8 +33,8 @@ const MEANT: Record<string, string> = {
 type Piece = { text: string; isToken: boolean }
 
 /**
- * What is wrong with a format of luxon's: a part that would be written as it is, or as something else than was meant.
- * Undefined if nothing is.
+ * The fault of a format of luxon's: a part that would be written literally, or as something else than was meant.
+ * Undefined if it has none.
  */
 export function findFormatFault(format: string): string | undefined {
   const pieces = splitFormat(format)

@@ -18,7 +18,7 @@ import { INTO, intoField } from './into.ts'
 const flag = v.boolean('must be true or false')
 const plain = v.string('must be a string')
 
-/** What is picked of a page: a CSS selector, or one with what is taken of its element. */
+/** The choice of parts of a page: a CSS selector, or one with the part of its element that is taken. */
 export const selection = v.union([
   labelField,
   strictObject(

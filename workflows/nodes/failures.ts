@@ -25,20 +25,20 @@ export const FAILURE_TYPES = [
   'HttpRefusedHost',
   'HttpTimeout',
   'HttpTooLarge',
-  // A credential that is gone, or that the other side does not take any more.
+  // The credential is gone, or the other side no longer takes it.
   'CredentialBroken',
   'CredentialMissing',
   // Its token server gives no token at the moment.
   'CredentialUnavailable',
-  // A file that is none of this execution, or too much for it.
+  // The file is not one of this execution, or is too large for it.
   'FileMissing',
   'FileTooLarge',
-  // A database: it refused the statement, took too long, or could not be reached; or nobody knows what came of it.
+  // A database: it refused the statement, took too long, could not be reached, or the outcome is unknown.
   'DatabaseFailed',
   'DatabaseTimeout',
   'DatabaseUncertain',
   'DatabaseUnreachable',
-  // A mail or a message that the other side did not take, or of which nobody knows whether it did.
+  // A mail or a message that the other side did not take, or perhaps did.
   'ChatRefused',
   'ChatUncertain',
   'MailUncertain',
@@ -46,9 +46,9 @@ export const FAILURE_TYPES = [
   'SmtpNetwork',
   'SmtpRefused',
   'SmtpTls',
-  // A model: its vendor refused the call, or cannot be reached or answer now; what it answered is of no use; a budget
-  // is used up; the price that a budget needs is not known. A tool's server answered with an error, or nobody knows what
-  // came of the call.
+  // A model: its vendor refused the call, or cannot be reached or answer now; its answer is of no use; a budget is used
+  // up; the price that a budget needs is not known. A tool's server answered with an error, or the outcome of the call
+  // is unknown.
   'AgentOutOfSteps',
   'BudgetExceeded',
   'ModelAnswer',
@@ -60,7 +60,7 @@ export const FAILURE_TYPES = [
   // A text that a guardrail has blocked, and no edge leads on; a check that could not be made now.
   'GuardrailBlocked',
   'GuardrailUnavailable',
-  // A node that waited for somebody outside the run.
+  // A node that waited for an answer from outside the run.
   'Abandoned',
   'SubWorkflowCancelled',
   'SubWorkflowDeleted',

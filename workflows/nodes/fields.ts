@@ -44,7 +44,7 @@ export function computed<S extends v.GenericSchema>(schema: S) {
 
 export const textField = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'))
 
-/** For a secret that may be given itself, under `key`, or as a credential. What is given itself counts. */
+/** For a secret that is either written under `key`, or kept in a credential. The written one counts. */
 export function demandSecret<T extends object>(key: string, isDue: (value: T) => boolean = () => true) {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed || !isDue(dataset.value)) return
@@ -61,7 +61,7 @@ export const nameField = v.pipe(
   v.regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ or -'),
 )
 
-/** Names a credential: by its id as it stands, so that everybody sees which one, and nobody computes another. */
+/** Names a credential by its literal id, so that every reader sees which one, and no expression chooses another. */
 export const credentialField = v.pipe(
   v.string('must be the id of a credential'),
   v.uuid('must be the id of a credential'),
@@ -103,7 +103,7 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends string[]>(...options: T) =>
   v.picklist(options, `must be ${options.slice(0, -1).join(', ')} or ${options.at(-1)}`)
 
-/** What becomes of the numbers of a JSON text that are too large to be held exactly. Without it they are texts. */
+/** The form of the numbers of a JSON text that are too large to be held exactly. Without it they are texts. */
 export const largeNumbersField = oneOf('text', 'number')
 export const LARGE_NUMBERS =
   'What becomes of integers beyond 2^53: a text of their digits, unless it is number, which rounds them.'

@@ -33,7 +33,7 @@ const switchCase = v.pipe(
   eitherCondition(),
 )
 
-/** What a STOP_AND_ERROR stands for that an import could not take over. */
+/** The n8n node that a STOP_AND_ERROR replaces, because an import could not take it over. */
 const replacedField = strictObject(
   described(
     {

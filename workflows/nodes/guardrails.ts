@@ -92,7 +92,7 @@ const SWITCHES = [
   'detectSemanticManipulation',
 ] as const
 
-/** What must hold of checks together. */
+/** The rules for several checks together. */
 function demandChecks<T extends GuardrailChecks>() {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed) return

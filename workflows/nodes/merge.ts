@@ -56,7 +56,7 @@ export const MERGE_MODES = [
   'choose',
 ] as const
 
-/** What is set in each mode of MERGE. */
+/** The settings of each mode of MERGE. */
 export const MERGE_MAIN = {
   byPosition: ['includeUnpaired', 'clash'],
   byFields: ['on', 'join', 'output'],

@@ -35,7 +35,7 @@ export const workflowIdField = v.pipe(
 )
 const flag = v.boolean('must be true or false')
 
-/** Node types that wait for somebody or something outside the run. */
+/** Node types that wait for something outside the run: a person, an event, another execution. */
 export const PAUSE_NODES = {
   APPROVAL: nodeTypeRow('pause', {
     summary:

@@ -257,7 +257,7 @@ export const listToolReads: NonNullable<NodeType['reads']> = (config) =>
       : [],
   )
 
-/** How the texts of tools are read: what the model is told stands as it is, settings know `$args`. */
+/** How the texts of tools are read: texts for the model are literal, settings know `$args`. */
 export const readToolText: NonNullable<NodeType['texts']> = (config) => {
   const tools = new Map(listTools(config))
   return (path) => {

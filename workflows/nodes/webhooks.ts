@@ -45,7 +45,7 @@ const headerName = v.pipe(
 /** The status of a response. Those below 200 are informational and belong to the connection. */
 export const responseStatusField = wholeNumber(200, 599)
 
-/** What is wrong with a header of a response, undefined if valid. Templates are checked once rendered. */
+/** The fault of a header of a response, undefined if it is valid. Templates are checked once rendered. */
 export function findHeaderFault(name: string, value: unknown): string | undefined {
   if (!v.is(headerName, name)) return 'is not the name of a header'
   if (!isAllowed(name.toLowerCase())) {

@@ -9,7 +9,7 @@ export type AgentInput =
 /** What an attempt of a step returns: `record` is for the step's record, the rest for the steps after it. */
 export type AgentResult = {
   record: { input: Envelope; output: Envelope }
-  /** Of a turn that does not end the node. */
+  /** The state after a turn that does not end the node. */
   state?: Envelope
   /** The whole log, if the turn has added to it. */
   log?: LogChunk[]
@@ -46,7 +46,7 @@ export function describeStep(agent: Agent): AgentInput {
   return { kind: 'task', step, state: state!, task, ...(paused ? { resumes: true } : {}) }
 }
 
-/** What follows from the end of an agent's step. A failed task is for the next turn to see, a failed turn is the node's. */
+/** The move that follows the end of an agent's step. The next turn sees a failed task; a failed turn fails the node. */
 export function moveAgent(
   agent: Agent,
   outcome: { output: Envelope; agent?: AgentResult } | { error: NodeError },

@@ -21,8 +21,8 @@ import { ENGINE_FAILED, NODE_FAILED, RUN_REFUSED, WORKER_LOST } from './records.
 import { joinStep, stepKey } from './walk.ts'
 
 /**
- * After this time without a heartbeat Temporal makes another attempt. Lost workers are found sooner, by their
- * leases: this is for a Temporal or a network that stands still, which should not cost a call.
+ * After this time without a heartbeat Temporal makes another attempt. Lost workers are found sooner, by their leases.
+ * This limit is long, so that a Temporal or a network that hangs for a while does not cost a call.
  */
 const HEARTBEAT_TIMEOUT_MS = 60_000
 

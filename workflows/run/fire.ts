@@ -29,8 +29,8 @@ export type FireInput = {
 export type Firing = Omit<FireInput, 'awaiting'> & { scheduledAt: string; firedAt: string }
 
 /**
- * The execution of a firing. `run` is null if somebody else starts it or has started it. `teamId` is the key
- * by which Temporal shares workers fairly between teams.
+ * The execution of a firing. `run` is null if another process starts it or has started it. `teamId` is the key by which
+ * Temporal shares workers fairly between teams.
  */
 export type Fired = { executionId: string; run: RunInput | null; teamId?: string }
 
@@ -68,7 +68,7 @@ export async function fire(input: FireInput): Promise<void> {
   demandOurs(input)
   const { awaiting, ...trigger } = input
   const firing = { ...trigger, scheduledAt: readSlot(), firedAt: workflowInfo().startTime.toISOString() }
-  // If this were cancelled midway, there could be an execution that nobody knows of.
+  // If this were cancelled midway, an execution could exist that is never started.
   const record = () => CancellationScope.nonCancellable(() => recordFiring(firing))
   const fired: Fired | null = awaiting ? { executionId: awaiting, run: null } : await record()
   demandOurs(fired)

@@ -25,9 +25,9 @@ export type Result =
 export type Item = { page: Envelope; at: number; deep?: true } | { result: Result }
 
 /**
- * A node that waits until an instant in epoch milliseconds (null: without a limit), then leaves by `handle`.
- * `pause`: it waits for somebody outside the run. `due`: the pause was nudged or its time is up, so a segment
- * has to look at it. `step`: the agent's step that waits.
+ * A node that waits until an instant in epoch milliseconds (null: without a limit), then leaves by `handle`. `pause`:
+ * it waits for an answer from outside the run. `due`: the pause was nudged or its time is up, so a segment has to look
+ * at it. `step`: the agent's step that waits.
  */
 export type Wait = { until: number | null; handle: string | null; pause?: true; due?: true; step?: number }
 
@@ -63,7 +63,7 @@ export type Loop = {
   chunks: Envelope[]
   /** The iterations that are taken over: they do not begin, and their results are in the first chunks. */
   taken?: TakenIterations
-  /** REPEAT: the item of the next iteration, and whether the condition held, so that there is none. */
+  /** REPEAT: the item of the next iteration, and whether the condition held, which ends the loop. */
   last?: Item
   over?: true
   failure?: Failure
@@ -116,8 +116,8 @@ export function framesTo(plan: Plan, root: Frame, frame: Frame): Frame[] {
 }
 
 /**
- * What comes to a node: its taken in-edges or, for the first nodes of a body, the item. To a node that works on one
- * item comes that, and what comes to the node whose item it is only if its config reads that.
+ * The input of a node: its taken in-edges or, for the first nodes of a body, the item. A node that works on one item
+ * gets that item, and the input of the node whose item it is only if its config reads it.
  */
 export function inputOf(
   plan: Plan,

@@ -16,8 +16,9 @@ import {
 } from './walk.ts'
 
 /**
- * Something to do: `run` a node, `resume` a pause that is due, do the next `step` of an agent, have a segment carry on a pure loop (`turn`),
- * `test` REPEAT's condition on the iteration `body`, `fold` results into a chunk, or `close` a loop.
+ * Something to do: `run` a node, `resume` a pause that is due, do the next `step` of an agent, have a segment carry on
+ * a pure loop (`turn`), `test` REPEAT's condition on the iteration `body`, `fold` results into a chunk, or `close` a
+ * loop.
  */
 export type Task =
   | { phase: 'run' | 'resume' | 'step'; node: PlanNode; frame: Frame }

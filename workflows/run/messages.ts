@@ -48,7 +48,7 @@ export type AttemptInput = {
   sources: string[]
   /** The taken in-edges, if one of the sources left by several handles. */
   taken?: TakenEdge[]
-  /** What comes to a node that works on one of its items, if that is the item of a loop around it. */
+  /** For a node that works on one of its items: the input of its node, if that is the item of a loop around it. */
   around?: Item
   /** If its config pairs its items with those of nodes before it. */
   trail?: Trail
@@ -65,7 +65,10 @@ export type AttemptResult = {
   handle: string | null
   returned?: number
   notes?: NodeNotes
-  /** Of a step of an agent. `output` is then what the model is told of a task, or the node's if a turn has ended it. */
+  /**
+   * The result of a step of an agent. `output` is then the answer to the model about a task, or the node's output if a
+   * turn has ended it.
+   */
   agent?: AgentResult
 }
 
@@ -75,8 +78,8 @@ export type Activities = {
 }
 
 /**
- * What is read in the place of a payload that the service did not seal for this run. It has the fields of a
- * failure's message, because it may stand in the place of one.
+ * The value that is read in place of a payload that the service did not seal for this run. It has the fields of a
+ * failure's message, because it may take the place of one.
  */
 export type Refused = { refused: true; message: string; stack_trace: string }
 

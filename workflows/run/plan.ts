@@ -18,7 +18,10 @@ export type PlanNode = {
   name: string
   type: string
   kind: NodeKind
-  /** Pure, but with a retry or time limit of its own, or code that may take long: an activity instead of a step in a segment. */
+  /**
+   * Pure, but with a retry or time limit of its own, or code that may take long: it is an activity instead of a step in
+   * a segment.
+   */
   alone?: true
   /** The loop whose body it is in. */
   parentId?: string
@@ -101,10 +104,10 @@ export function splitHandles(handle: string | null): (string | null)[] | undefin
 export type PlanEdge = { source: string; handle: string | null; target: string }
 
 /**
- * How a node runs. `trigger`: its output is what started the run. `pure`: computes from its inputs alone, in
- * a segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its
- * own. `loop`: its children run once per iteration. `pause`: waits for somebody outside, who writes into its
- * row. `agent`: works in steps, each an activity of its own, as many as it wants.
+ * How a node runs. `trigger`: its output is the data that started the run. `pure`: computes from its inputs alone, in a
+ * segment. `wait`: pure up to an instant, then a timer. `effect`: touches the world, an activity of its own. `loop`:
+ * its children run once per iteration. `pause`: waits for an answer from outside, which is written into its row.
+ * `agent`: works in steps, each an activity of its own, as many as it wants.
  */
 export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause', 'agent'] as const
 export type NodeKind = (typeof NODE_KINDS)[number]
@@ -141,11 +144,11 @@ export type AgentTask = {
   tool: string
   /** Whether a task whose worker was lost may be done again; else its outcome is unknown. */
   repeats: boolean
-  /** It may wait for somebody outside the run: a sub-workflow, an approval. */
+  /** It may wait for something outside the run: a sub-workflow, an approval. */
   pauses?: true
 }
 
-/** What became of a task, on its way to the next turn. */
+/** The outcome of a task, on its way to the next turn. */
 export type SettledTask = { callId: string } & (
   | { output: Envelope }
   | { error: { message: string; type: string } }
@@ -165,7 +168,7 @@ export type Agent = {
   /** The tasks of the last turn that are not settled; the first is next or under way. */
   tasks: AgentTask[]
   settled: SettledTask[]
-  /** The first task waits for somebody outside the run, or has waited. */
+  /** The first task waits for something outside the run, or has waited. */
   paused?: true
 }
 
@@ -183,7 +186,7 @@ export type BegunAgent = { agent: Agent; steps: TakenStep[]; from: string }
 /** The reference to the execution's own input, which is kept in its row. */
 export const INPUT_REF = 'input'
 
-/** What is known of a run before it starts. */
+/** The facts about a run that are known before it starts. */
 export type RunContext = {
   id: string
   workflowId: string

@@ -22,7 +22,7 @@ export type StepResult =
   | { status: 'FAILED'; error: NodeError; output?: Envelope; handle: string | null }
   /** A WAIT: at `until` it leaves by `handle`, with `output`. */
   | { status: 'WAITING'; until: number; output: Envelope; handle: string | null; pause?: never }
-  /** A pause: waits for somebody outside the run, until `until` at the latest or (null) without a limit. */
+  /** A pause: waits for an answer from outside the run, until `until` at the latest or (null) without a limit. */
   | { status: 'WAITING'; until: number | null; output?: never; handle: null; pause: true }
   | { status: 'LOOPING'; loop: LoopItems; handle: null }
   /** REPEAT's condition was tested; `over` if it held. */
@@ -58,7 +58,7 @@ export type NodeError = { message: string; type: string }
 /** The error of a node if Temporal itself gave up on its activity: every attempt lost its worker. */
 export const WORKER_LOST: NodeError = { message: 'No worker finished this node', type: 'WorkerLost' }
 
-/** The type of the error that ends a run, whatever its nodes do about errors: somebody else has meddled with it. */
+/** The type of the error that ends a run without regard to its nodes' handling of errors: the run was tampered with. */
 export const RUN_REFUSED = 'RunRefused'
 
 /** Failure types of a run, read by the projection. */

@@ -12,7 +12,7 @@ export type LoopRules = {
   segment: boolean
   /** Whether another iteration of the loop may begin now. */
   begins: (node: LoopNode, loop: Loop) => boolean
-  /** Whether a failed iteration may end now: nobody is at work in it, or what they do will be discarded. */
+  /** Whether a failed iteration may end now: no activity works in it, or its result will be discarded. */
   ends: (node: LoopNode, body: Frame) => boolean
   /** Whether a segment is at work in the loop: it might close the loop too. */
   holds: (node: LoopNode, frame: Frame) => boolean
@@ -39,7 +39,7 @@ export function workflowRules(
   }
 }
 
-/** A segment's rules: it begins and ends the iterations that nobody else can begin or end. */
+/** A segment's rules: it begins and ends only the iterations that no one else can begin or end. */
 export function segmentRules({ plan, busy, drains }: SegmentInput): LoopRules {
   return {
     segment: true,

@@ -21,7 +21,10 @@ import { openRun, type Run, wake } from './work.ts'
 
 const sinks = proxySinks<RunSinks>()
 
-/** The workflow behind every execution: walks the plan until nothing is ready and nothing is in flight. */
+/**
+ * The workflow behind every execution: walks the plan until nothing is ready and nothing is in flight. The page
+ * api/docs/guide/how-runs-work.md shows how it works with its activities, and what survives a crash.
+ */
 export async function runGraph(input: RunInput): Promise<void> {
   let carried: Carried | undefined
   try {

@@ -82,10 +82,9 @@ export function loopsAround(plan: Plan, node: PlanNode): LoopNode[] {
 }
 
 /**
- * The nodes of the root ('') or of a loop's body that may start now: not settled, not in `started`, with all
- * in-edges settled and at least one taken. In a body, nodes without in-edges may start too. Nodes that cannot
- * be reached any more are settled as skipped in `outcomes`. One pass is enough, since the plan's nodes are in
- * topological order.
+ * The nodes of the root ('') or of a loop's body that may start now: not settled, not in `started`, with all in-edges
+ * settled and at least one taken. In a body, nodes without in-edges may start too. Nodes that have become unreachable
+ * are settled as skipped in `outcomes`. One pass is enough, since the plan's nodes are in topological order.
  */
 export function findReady(
   plan: Plan,

@@ -25,7 +25,7 @@ const TOKEN_CHARS = 16
 
 /**
  * The secrets that are written into a node's requests: in headers and parameters whose names are those of secrets, and
- * before the host of the URL. A text with an expression in it is none, and neither is what an export has hidden.
+ * before the host of the URL. A text with an expression in it does not count, nor does one that an export has hidden.
  */
 export function findLiterals(node: GraphNode, rules: Rules): Literal[] {
   const found = listRequests(node).flatMap(({ config, path }) =>
@@ -39,8 +39,8 @@ export function findLiterals(node: GraphNode, rules: Rules): Literal[] {
 }
 
 /**
- * What is wrong with the secrets that are written into a node at `configPath`. One that `stored`, the node as it is
- * stored, has at the same place is only a warning: a workflow stays savable.
+ * The problems of the secrets that are written into a node at `configPath`. A secret that the `stored` node has at the
+ * same place is only a warning: a workflow stays savable.
  */
 export function checkLiterals(
   node: GraphNode,
@@ -97,7 +97,7 @@ function holdsSecret(name: string, value: string): boolean {
   return MAYBE_SECRET.has(normalizeKey(name)) && value.length >= LEAST_SECRET && !/\s/.test(value)
 }
 
-/** What stands for an expression while a URL is taken apart. */
+/** The character that replaces an expression while a URL is taken apart. */
 const HOLE = '\u{e000}'
 
 /**

@@ -40,7 +40,7 @@ export async function checkGuarded(
   return context.guard(text, checks, json)
 }
 
-/** Checks a value. What was found is noted with the node, where warnings are. */
+/** Checks a value. The findings are noted with the node, in its warnings. */
 export async function guardValue(
   context: NodeContext,
   place: GuardedPlace,

@@ -7,7 +7,7 @@ import type { ModelReply, ToolCall } from '../../models/model.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 import { checkGuarded, describeGuard, type GuardNote, NO_CHECKS, noteGuard } from './guards.ts'
 
-/** So much of what was said before is checked together with a turn that is not the last one. */
+/** The number of characters of the earlier text that is checked together with a turn that is not the last one. */
 const TAIL = 8_192
 
 /** A reply that may be told: `whole` is the text of all turns, and `faults` says of calls why they are not made. */
@@ -98,7 +98,7 @@ type GuardedCalls = {
   calls: ToolCall[]
   faults: Map<ToolCall, string>
   notes: GuardNote[]
-  /** A call has another name now: what only the vendor understands does not fit it any more. */
+  /** A call has another name now: the parts that only the vendor understands do not fit it. */
   isRenamed: boolean
 }
 

@@ -6,8 +6,8 @@ import type { AgentStepResult } from '../step.ts'
 import { describeGuard, type GuardNote, guardValue, listGuardTypes } from './guards.ts'
 
 /**
- * Does a task, and checks what its tool has answered, also the words of a failure, before anybody hears of it: what is
- * blocked is in no record, and not told to the model. A check that cannot be made never repeats the call.
+ * Does a task, and checks the answer of its tool, also the words of a failure, before it is told: a blocked answer is
+ * in no record, and the model does not see it. A check that cannot be made never repeats the call.
  */
 export async function guardTask(
   context: NodeContext,

@@ -23,8 +23,8 @@ const BODILESS = new Set([204, 205, 304])
 export type GuardedFetch = { fetch: typeof globalThis.fetch; fault(): unknown; large(): number }
 
 /**
- * Makes a `fetch` that follows the rules of the guarded client. It sends POST and DELETE; the stream on which a server
- * could send what nobody asked for is never opened. The library follows redirects itself, within their origin.
+ * Makes a `fetch` that follows the rules of the guarded client. It sends POST and DELETE; the stream on which a
+ * server could send unasked messages is never opened. The library follows redirects itself, within their origin.
  */
 export function createGuardedFetch(
   http: HttpClient,
@@ -129,7 +129,7 @@ const callsTool = (body: unknown) =>
   typeof body === 'string' && (JSON.parse(body) as { method?: unknown }).method === 'tools/call'
 
 function enqueue(stream: ReadableStreamDefaultController<Uint8Array> | undefined, chunk: Uint8Array): void {
-  // One that nobody reads any more takes no chunks.
+  // A stream that has been cancelled takes no chunks.
   if (stream && stream.desiredSize !== null && chunk.length > 0) stream.enqueue(chunk)
 }
 

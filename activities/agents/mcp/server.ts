@@ -16,7 +16,7 @@ const MAX_MESSAGE = 500
 /** How long a server gets to end a session that is over. */
 const GOODBYE_MS = 2_000
 
-/** What can be asked of a server, within the tool's time limit. */
+/** The questions to a server, within the tool's time limit. */
 export type McpServer = {
   client: Client
   limits: { signal: AbortSignal; timeout: number }

@@ -83,7 +83,7 @@ async function findGuardFault(context: NodeContext, offered: ServerTool): Promis
   return passed ? undefined : `a guardrail has found ${describeGuard(note)} in how it is described`
 }
 
-/** What is wrong with the schema of a stranger; undefined if it can be used. */
+/** The fault in the schema of a foreign server; undefined if the schema can be used. */
 async function findSchemaFault(context: NodeContext, schema: unknown): Promise<string | undefined> {
   const [problem] = checkJsonSchema(schema)
   if (problem) return `its schema ${problem.message}`
@@ -131,8 +131,8 @@ export async function callServerTool(
 }
 
 /**
- * Refuses a call of a tool that its server now describes otherwise: what the model has decided, and somebody may have
- * approved, was something else. One that is not offered any more is the server's to refuse.
+ * Refuses a call of a tool that its server now describes otherwise: the model chose, and a person may have approved,
+ * a different tool. If the tool is gone, its server refuses the call.
  */
 function demandSame(
   context: NodeContext,
@@ -143,7 +143,7 @@ function demandSame(
   const { value } = createExactMask(context.credentials?.secrets() ?? [])
   const isSame = value({ named }).named.some((offered) => {
     const { description, parameters } = describeOffered(about, offered)
-    // An agent of the release before has kept what nobody sees.
+    // An agent of the release before has kept characters that cannot be seen.
     const [now, before] = [description, remote.description].map((text) => text.replace(UNSEEN, ''))
     return now === before && isDeepStrictEqual(parameters, remote.parameters)
   })

@@ -5,7 +5,7 @@ import { readAgentConfig } from '../config.ts'
 /** How much of the arguments the approvers are shown. */
 const MAX_SHOWN = 4_000
 
-/** What came of asking for an approval: it was given, somebody may still give it, or the call is not made. */
+/** The result of asking for an approval: it was given, an approver may still decide, or the call is not made. */
 export type Permission = { approved: true } | { pause: { until: number | null } } | { refusal: unknown }
 
 /** Asks the agent's approvers whether a call of a tool may be made, or looks what they have decided. */

@@ -10,7 +10,7 @@ const unzip = promisify(gunzip)
 /** The most bytes that a tool's answer may have: the model is shown only the beginning of a long one anyway. */
 const MAX_BYTES = 2 * 1024 * 1024
 
-/** What may pass by itself. Only a tool that may be called again waits for that. */
+/** The statuses that may pass by themselves. Only a tool that may be called again waits for that. */
 const PASSING = new Set([408, 425, 429])
 
 /**

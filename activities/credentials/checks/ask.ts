@@ -18,8 +18,8 @@ type Question = {
 }
 
 /**
- * Sends a request with a credential, and gives the JSON of the answer; undefined if it is none. Throws an Error that
- * says what the server said if it refuses, and what is wrong if there is no answer.
+ * Sends a request with a credential, and gives the JSON of the answer; undefined if the answer is not a JSON object.
+ * Throws an Error with the server's words if it refuses, and with the reason if there is no answer.
  */
 export async function askWith(
   credential: OpenedCredential,

@@ -32,7 +32,7 @@ function describeIn(team: unknown): string {
   return name === undefined ? '' : ` in ${name}`
 }
 
-/** The beginning of a text that a server has sent; undefined if it is none. */
+/** The beginning of a text that a server has sent; undefined if the value is not a text. */
 export function readText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined
 }

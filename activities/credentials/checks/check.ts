@@ -14,7 +14,7 @@ export type CheckTools = {
 }
 
 /**
- * Signs in with a credential, changes nothing, and resolves with what to tell the user ("signed in as bot-7").
- * Throws an Error whose message says what is wrong; whoever calls it masks the secrets in both.
+ * Signs in with a credential, changes nothing, and resolves with what to tell the user ("signed in as bot-7"). Throws
+ * an Error whose message says what is wrong; the caller masks the secrets in both.
  */
 export type CredentialCheck = (credential: OpenedCredential, tools: CheckTools) => Promise<string>

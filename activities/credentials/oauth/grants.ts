@@ -15,14 +15,14 @@ export function isRenewable({ type, data }: Pick<Grant, 'type' | 'data'>): boole
   return type === 'GOOGLE_SERVICE_ACCOUNT' || (data.tokenUrl !== undefined && data.refreshToken !== undefined)
 }
 
-/** The request for the tokens of a grant that is renewable; undefined if its private key is none. */
+/** The request for the tokens of a grant that is renewable; undefined if its private key cannot be read. */
 export async function writeRenewal({ type, data }: Grant): Promise<TokenRequest | undefined> {
   if (type === 'GOOGLE_SERVICE_ACCOUNT') return writeAssertion(data)
   const { refreshToken } = data as Record<string, string>
   return { ...writeClient(data), form: { grant_type: 'refresh_token', refresh_token: refreshToken! } }
 }
 
-/** The request that exchanges the code with which somebody has come back. */
+/** The request that exchanges the code with which a person has come back from the vendor's page. */
 export function writeExchange(
   data: CredentialData,
   { code, verifier, redirectUri }: { code: string; verifier: string; redirectUri: string },
@@ -58,7 +58,7 @@ async function writeAssertion(data: CredentialData): Promise<TokenRequest | unde
   return { url, form: { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion } }
 }
 
-/** An RSA key in PEM, also with \n spelled out, as it stands in Google's file; undefined if it is none. */
+/** An RSA key in PEM, also with \n spelled out as in Google's file; undefined if the text is not such a key. */
 function readPrivateKey(text: string): KeyObject | undefined {
   try {
     const key = createPrivateKey(text.replaceAll('\\n', '\n'))

@@ -28,11 +28,11 @@ const CLAIM_MS = TOKEN_TIMEOUT_MS + 5_000
 /** How often a process looks whether another one has renewed a token. */
 const LOOK_MS = 150
 
-/** After a failure nobody asks the token server for this long, unless it wants to be left alone for longer. */
+/** After a failure the token server is not asked for this long, or for longer if it says so. */
 const PAUSE_MS = 2_000
 const MAX_PAUSE_MS = 300_000
 
-/** As long as a token is valid, nobody waits longer than this for the next one. */
+/** While the old token is still valid, a caller waits at most this long for the next one. */
 const ENOUGH_MS = 2_000
 
 /** A token that was renewed less than this ago is not renewed because a server does not take it. */
@@ -48,7 +48,7 @@ const STORING_MS = 120_000
  * The access token of a credential of the types OAUTH2 and GOOGLE_SERVICE_ACCOUNT. It is renewed in time, once across
  * all processes. With `refused`, a token that a server has not taken, it is another one, or null if none can be had
  * without a person. Throws a NodeFailure: CredentialUnavailable, which may pass, if the token server fails;
- * CredentialBroken if it is not connected, or cannot be renewed any more; CredentialMissing.
+ * CredentialBroken if it is not connected, or if it can no longer be renewed; CredentialMissing.
  */
 export async function findAccessToken(
   tools: TokenTools,
@@ -137,7 +137,7 @@ async function withinOr(renewal: Promise<Grant>, ms: number): Promise<string | n
     return await Promise.race([token, late])
   } finally {
     waiting.abort()
-    // Nobody may wait for it any more.
+    // The token may have no other caller.
     token.catch(() => {})
   }
 }
@@ -146,8 +146,8 @@ async function withinOr(renewal: Promise<Grant>, ms: number): Promise<string | n
 const flightsOf = perDatabase(() => new Map<string, Promise<Grant>>())
 
 /**
- * Renews the token of a grant, or waits until another process has. It goes on when nobody waits for it any more: a
- * token server may have made the last refresh token invalid with its answer.
+ * Renews the token of a grant, or waits until another process has. It goes on without a caller: a token server may
+ * have made the last refresh token invalid with its answer.
  */
 function renew(tools: TokenTools, grant: Grant): Promise<Grant> {
   const flights = flightsOf(tools.store.db)
@@ -161,7 +161,7 @@ function renew(tools: TokenTools, grant: Grant): Promise<Grant> {
   return own
 }
 
-/** Whoever catches a failure may write into it. */
+/** A copy, because a caller that catches a failure may write into it. */
 function copyFailure(error: unknown): unknown {
   if (!(error instanceof NodeFailure)) return error
   const { type, retryable, retryAfterMs } = error
@@ -219,7 +219,7 @@ async function carryOut(tools: TokenTools, grant: Grant, { renewer, interrupted 
   throw unavailable(grant, `it ${refused}`, forMs)
 }
 
-/** Somebody has changed the credential while the token server was asked. */
+/** Goes on with a credential that was changed while the token server was asked. */
 async function goOn(tools: TokenTools, changed: Grant): Promise<Grant> {
   demandWhole(changed)
   if (isRenewable(changed)) return fly(tools, changed)
@@ -241,7 +241,7 @@ async function ask(http: HttpClient, grant: Grant): Promise<Tokens | TokenRefusa
   const { how, aheadS = 0 } = asked
   if (grant.type !== 'GOOGLE_SERVICE_ACCOUNT' || how !== 'ended' || Math.abs(aheadS) <= MAX_SKEW_S)
     return asked
-  // What is signed says when, so a wrong clock looks like a wrong key.
+  // A signed request names its time, so a wrong clock looks like a wrong key.
   const clock = `the clock of this machine is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'behind' : 'ahead of'} the token server's`
   return { ...asked, refused: `${asked.refused}. But ${clock}`, how: 'later' }
 }

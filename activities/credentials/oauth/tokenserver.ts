@@ -13,9 +13,9 @@ export type TokenRequest = {
 }
 
 /**
- * Why there are no tokens, as words that follow the name of whoever wanted them. Nothing in them is what the server
- * wrote, which may repeat secrets. 'ended': only a person can mend it, by new keys or by connecting anew. 'refused':
- * asking again is of no use, but the keys may be right. 'later': it may succeed later.
+ * The reason why there are no tokens, in words that follow the name of the party that wanted them. It contains
+ * nothing that the server wrote, which may repeat secrets. 'ended': only a person can mend it, by new keys or by
+ * connecting anew. 'refused': asking again is of no use, but the keys may be right. 'later': it may succeed later.
  */
 export type TokenRefusal = {
   refused: string
@@ -131,7 +131,7 @@ function readFields(text: string, type = ''): Record<string, unknown> | undefine
   }
 }
 
-/** What can be sent in a header, and stored. */
+/** A token that can be sent in a header, and stored; undefined for any other value. */
 function readToken(value: unknown): string | undefined {
   return typeof value === 'string' && value.length <= MAX_TOKEN && /^[\x21-\x7e]+$/.test(value)
     ? value

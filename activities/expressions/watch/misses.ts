@@ -11,9 +11,9 @@ const MAX_NAME = 50
 const MAX_LOOKED = 100_000
 
 /**
- * What is wrong with a path that does not exist in what is there, in one sentence; undefined if it exists, as far as it
- * is plain. A path over a list exists if one of its elements has it, and in an empty list nothing is missed. `start` is
- * the value of the path's variable.
+ * Says in one sentence why a path does not exist in a value; undefined if it exists, as far as it is plain. A path
+ * over a list exists if one of its elements has it, and in an empty list nothing is missed. `start` is the value of
+ * the path's variable.
  */
 export function findMiss({ root, steps }: ReadPath, start: unknown): string | undefined {
   if (start === undefined) return missVariable(root)
@@ -79,7 +79,7 @@ function countElements(owner: unknown): string {
   return count === 1 ? 'there is one' : `there are ${count}`
 }
 
-/** What is there instead of a field. */
+/** Describes the value that lacks a field. */
 export function describeOwner(owner: unknown, shown: string): string {
   if (typeof owner !== 'object' || owner === null) return `\`${shown}\` is ${nameType(owner)}`
   const names = Object.keys(owner)
@@ -111,8 +111,8 @@ type Scope = { lookup(name: string): unknown }
 const EXIT = Symbol.for('jsonata.__evaluate_exit') as unknown as string
 
 /**
- * Makes an expression note the paths that it reads in vain, whatever they are in: evaluating takes longer then. A path
- * that was read several times, as for each item of a list, counts if it never found anything.
+ * Makes an expression note its paths that lead nowhere, inside of any values: evaluating takes longer then. A path that
+ * was read several times, as for each item of a list, counts if it never found anything.
  */
 export function traceExpression(expression: jsonata.Expression): { misses(): string[] } {
   const { asking } = watchTree(syntaxOf(expression) as never)

@@ -13,8 +13,8 @@ import { findMiss, traceExpression } from './misses.ts'
 export type PlacedExpression = { expression: CompiledExpression; text: string }
 
 /**
- * Watches expressions for what they read in vain. Those that are found in place cost nothing more, and others only what
- * it takes to follow their paths: they are evaluated as traced ones if one of these is missing, or if they give nothing.
+ * Watches expressions for paths that lead nowhere. A plain path costs nothing more, and any other expression only the
+ * time to follow its paths: it is traced only if one of these is missing, or if it gives nothing.
  */
 export type Watch = {
   /** Whether the expression reads a path that is not there; it may still not come to that. With `items`, for all of them. */
@@ -25,7 +25,7 @@ export type Watch = {
   tell(placed: PlacedExpression, messages: string[]): void
   /** As tell, for the expressions of a job. */
   tellAll(placed: PlacedExpression[], misses: Misses[] | undefined): void
-  /** Tells of a path that a text which begins with `=` reads in vain; if it is strict, throws a NodeFailure. */
+  /** Tells of a path in a text that begins with `=` if it leads nowhere; if it is strict, throws a NodeFailure. */
   tellScript(text: string, message: string): void
   /** Tells what a text that begins with `=` has written to the console. */
   tellConsole(lines: ConsoleLine[]): void
@@ -81,7 +81,7 @@ function startOf({ root }: ReadPath, bindings: Bindings, items: unknown[] | unde
   return bindings[root as keyof Bindings]
 }
 
-/** A copy of an expression that notes what it reads in vain, to be evaluated on this thread. */
+/** A copy of an expression that notes its paths that lead nowhere, to be evaluated on this thread. */
 export function traceHere(compiled: CompiledExpression) {
   const expression = bindRules(prepareExpression(compiled.source), compiled.rules)
   const trace = traceExpression(expression)

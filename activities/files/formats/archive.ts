@@ -11,8 +11,9 @@ const MAX_ENTRIES = 20_000
 const MAX_ENTRY_BYTES = 32 * 1024 * 1024
 
 /**
- * The names and sizes of what is in a ZIP archive: {entries}, each {name, bytes, packed, modified, directory, encrypted}. With
- * `entry` that file: its {text}, or with `as` file itself. What an archive says of a file's size is not believed.
+ * The names and sizes of the files in a ZIP archive: {entries}, each {name, bytes, packed, modified, directory,
+ * encrypted}. With `entry` that file: its {text}, or with `as` file itself. The sizes that an archive states are not
+ * trusted.
  */
 export async function readArchive(
   source: FileSource,

@@ -31,9 +31,10 @@ const DATES: Record<string, string> = {
 }
 
 /**
- * The entries of a calendar (iCalendar): items of {kind, uid, summary, start, end, allDay ...}, in the order of the file. A date is
- * a text: `2026-01-31` for a whole day, with a `Z` at its end in UTC, else local in `timezone`, or floating. Entries that repeat
- * are one item with their `rule`; they are never expanded. Throws a NodeFailure (InvalidInput, FileTooLarge).
+ * The entries of a calendar (iCalendar): items of {kind, uid, summary, start, end, allDay ...}, in the order of the
+ * file. A date is a text: `2026-01-31` for a whole day, with a `Z` at its end in UTC, else local in `timezone`, or
+ * floating. Entries that repeat are one item with their `rule`; they are never expanded. Throws a NodeFailure
+ * (InvalidInput, FileTooLarge).
  */
 export function readCalendar(
   name: string,
@@ -119,8 +120,9 @@ const LINES = ['summary', 'description', 'location']
 const DATE = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?Z?)?$/
 
 /**
- * A calendar of events: `start` is required, as the dates that readCalendar gives, or in UTC as JSON has them. `now` is their
- * time stamp where they have none. Throws a NodeFailure (InvalidInput) that names all faults of the first item that has some.
+ * A calendar of events: `start` is required, as the dates that readCalendar gives, or in UTC as JSON has them. `now` is
+ * their time stamp where they have none. Throws a NodeFailure (InvalidInput) that names all faults of the first item
+ * that has some.
  */
 export function writeCalendar(items: unknown[], now: Date): string {
   const calendar = new ICAL.Component('vcalendar')

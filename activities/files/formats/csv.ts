@@ -76,7 +76,7 @@ async function parseCsv(
     bom: true,
     relax_column_count: true,
     skip_empty_lines: true,
-    // A quote that nobody closes makes all the rest one field.
+    // A quote that is never closed makes all the rest one field.
     max_record_size: MAX_CHARS,
   })
   const rows: string[][] = []

@@ -9,16 +9,17 @@ const MAX_RECORDS = 20
 /** How much of a text is looked at for its records. */
 const MAX_CHARS = 65_536
 
-/** A line that Excel puts before the records, and that is none of them. */
+/** A line that Excel puts before the records, and that is not one of them. */
 const OWN_LINE = /^\ufeff?"?sep=([^\r\n])"?(?:\r\n|\n|\r|$)/i
 
 /** `others` are delimiters that would do, too. */
 export type FoundDelimiter = { delimiter: string; others: string[]; rest: string }
 
 /**
- * The delimiter of a CSV text, and its `rest` without a line such as `sep=;`, which says it. Else it is the first candidate that
- * gives most of the first 20 records the same number of fields, two or more; a comma if there is none. One that gives the first
- * record that number, too, goes before others: in `id,tags` there is no bar, whatever the cells below have.
+ * The delimiter of a CSV text, and its `rest` without a line such as `sep=;`, which names it. Without such a line it is
+ * the first candidate that gives most of the first 20 records the same number of fields, two or more; else a comma. A
+ * candidate that gives the first record that number, too, goes before others: in `id,tags` there is no bar, whatever
+ * the cells below have.
  */
 export function findDelimiter(text: string): FoundDelimiter {
   const own = OWN_LINE.exec(text)
@@ -64,7 +65,7 @@ function countFields(text: string, delimiter: string): number[] {
       recordAt = at + 1
     }
   }
-  // What was cut off is looked at only if there is nothing else.
+  // A record that was cut off is looked at only if there are no others.
   const isWhole = text.length < MAX_CHARS - 1 || counts.length === 0
   if (counts.length < MAX_RECORDS && recordAt < text.length && isWhole) counts.push(fields)
   return counts

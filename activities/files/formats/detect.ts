@@ -49,8 +49,8 @@ const OTHERS: [start: number[], what: string][] = [
 const HEAD = 1_024
 
 /**
- * The format of a file: by its first bytes if they say it, else by its type, else by the end of its name, else by what its text
- * begins with. Throws a NodeFailure (InvalidInput) for a file that is in none of our formats.
+ * The format of a file. It is decided by the file's first bytes, else by its type, else by the end of its name, else
+ * by the beginning of its text. Throws a NodeFailure (InvalidInput) for a file that is in none of our formats.
  */
 export function detectFormat({ name, mimeType, bytes }: FileSource): ReadableFormat {
   const sure = findSureFormat(bytes)
@@ -107,7 +107,7 @@ function findSureFormat(bytes: Uint8Array): 'pdf' | 'zip' | 'ics' | undefined {
   return /^(?:\xef\xbb\xbf)?\s*BEGIN:VCALENDAR/i.test(head) ? 'ics' : undefined
 }
 
-/** The directory of an archive stands at its end, with the names of its files. */
+/** The directory of an archive is at its end, with the names of its files. */
 function holdsSheets(bytes: Uint8Array): boolean {
   return Buffer.from(bytes.subarray(-65_536)).includes('xl/workbook.xml')
 }

@@ -14,9 +14,9 @@ import type { FileReading, FileWork, Warn } from './work.ts'
 type Reading = Extract<FileWork, { read: unknown }>['read']
 
 /**
- * What a file says, in the shapes of the nodes CSV, JSON, XML and HTML, with its `format`. Throws a NodeFailure: InvalidInput for
- * a file that is not in the format, FileTooLarge for one that would take too much, InvalidConfig for options that
- * do not fit it. Only for an evaluator process.
+ * The content of a file, in the shapes of the nodes CSV, JSON, XML and HTML, with its `format`. Throws a NodeFailure:
+ * InvalidInput for a file that is not in the format, FileTooLarge for one that would take too much, InvalidConfig for
+ * options that do not fit it. Only for an evaluator process.
  */
 export async function readFormat(source: Reading, warn: Warn): Promise<FileReading> {
   const format = source.format === 'auto' ? detectFormat(source) : source.format

@@ -10,7 +10,7 @@ const MAX_TEXT = 256 * 1024
 /** Deeper values overflow the stack when they are serialised again. */
 const MAX_DEPTH = 500
 
-/** Does the work. What is wrong with the file is a result; other errors are thrown. */
+/** Does the work. A fault of the file is a result; other errors are thrown. */
 export async function workOnFile(work: FileWork): Promise<FileResult> {
   const warnings: string[] = []
   const warn: Warn = (message) => void warnings.push(message)

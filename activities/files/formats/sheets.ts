@@ -12,10 +12,11 @@ import { readStyles } from './workbook/styles.ts'
 const MAX_CELLS = 1_000_000
 
 /**
- * The rows of a sheet of a workbook (XLSX): {items, sheet}, objects with the names in the header's row as keys, or arrays of cells
- * without a header. Cells are strings, numbers, booleans and null; what is formatted as a date is `2026-01-31T08:30:00`, without a
- * zone, a time alone `08:30:00`, a time that has passed `36:00:00`, or all of them Excel's numbers. A formula is the
- * value that was stored with it. Throws a NodeFailure for what is no workbook, or would be too much.
+ * The rows of a sheet of a workbook (XLSX): {items, sheet}, objects with the names in the header's row as keys, or
+ * arrays of cells without a header. Cells are strings, numbers, booleans and null; what is formatted as a date is
+ * `2026-01-31T08:30:00`, without a zone, a time alone `08:30:00`, a time that has passed `36:00:00`, or all of them
+ * Excel's numbers. A formula is the value that was stored with it. Throws a NodeFailure if the file is not a
+ * workbook, or is too large.
  */
 export async function readWorkbook(source: FileSource, options: ReadingOptions, warn: Warn) {
   const workbook = await openWorkbook(source)
@@ -81,7 +82,7 @@ function warnOfCells(
   if (message) warn(message)
 }
 
-/** All cells up to the last row and column that have one, null where there is none. */
+/** All cells up to the last row and column that have one; missing cells are null. */
 function fillRows({ cells, rows, columns }: SheetCells): Cell[][] {
   const filled = Array.from({ length: rows }, () => new Array<Cell>(columns).fill(null))
   for (const { row, column, value } of cells) {

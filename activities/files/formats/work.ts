@@ -22,7 +22,7 @@ export type ReadingOptions = {
   /** Takes quotes where CSV has none. */
   lenient?: boolean | undefined
   largeNumbers?: LargeNumbers | undefined
-  /** Of XML: all children of an element as a list. */
+  /** For XML: all children of an element as a list. */
   order?: boolean | undefined
   /** A sheet's name, or its number from 1. */
   sheet?: string | number | undefined
@@ -47,8 +47,8 @@ export type WritingOptions = CsvWriting & {
 }
 
 /**
- * What came of it: the output of a file that was read (`text` is its JSON, which is written already if it is large),
- * a file, or a failure of the node. `warnings` are sentences for those who look at the record.
+ * The result: the output of a file that was read (`text` is its JSON, which is written already if it is large), a file,
+ * or a failure of the node. `warnings` are sentences for those who look at the record.
  */
 export type FileResult =
   | { text: string; warnings: string[] }

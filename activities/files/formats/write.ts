@@ -18,8 +18,8 @@ const MAX_CELL_CHARS = 32_767
 const MAX_CELLS = 1_000_000
 
 /**
- * The bytes of a file with this data. Throws a NodeFailure: InvalidInput for data that the format cannot have, OutputTooLarge.
- * Only for an evaluator process.
+ * The bytes of a file with this data. Throws a NodeFailure: InvalidInput for data that the format cannot have,
+ * OutputTooLarge. Only for an evaluator process.
  */
 export async function writeFormat({ format, data, options }: Writing): Promise<Uint8Array> {
   const value: unknown = JSON.parse(data)

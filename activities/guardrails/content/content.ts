@@ -9,11 +9,11 @@ import { listWindows } from './windows.ts'
 type ContentFinding = Finding<ContentCategory>
 
 /**
- * Hate, harassment, violence, self-harm and sexual content in a text, of the categories that are asked for: one
- * finding for each sentence that is of it by itself, or for a stretch of sentences that are of it together, with places
- * in the original text (UTF-16 units), sorted by start. The confidence is the probability that the stretch is of its category, as calibrated on texts that were not fitted; below
- * the category's threshold nothing is found. The same text has always the same findings; the time grows with the
- * text's length.
+ * Hate, harassment, violence, self-harm and sexual content in a text, of the categories that are asked for: one finding
+ * for each sentence that is of it by itself, or for a stretch of sentences that are of it together, with places in the
+ * original text (UTF-16 units), sorted by start. The confidence is the probability that the stretch is of its category,
+ * as calibrated on texts that were not fitted; below the category's threshold nothing is found. The same text has
+ * always the same findings; the time grows with the text's length.
  */
 export function findContent(views: TextView[], categories: ReadonlySet<ContentCategory>): ContentFinding[] {
   const found = views

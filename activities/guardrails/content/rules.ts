@@ -5,8 +5,8 @@ import type { Token } from './tokens.ts'
 
 /**
  * A rule of rules.json, a pattern of concepts in one sentence: the steps follow each other, each at most `reach` tokens
- * after the one before; a step is one concept or, with `|`, one of several. `points` is what the pattern says for its category
- * before anything is fitted: about 2 is as good as even, 4 is nearly sure.
+ * after the one before; a step is one concept or, with `|`, one of several. `points` is what the pattern says for its
+ * category before anything is fitted: about 2 is as good as even, 4 is nearly sure.
  */
 type Rule = {
   name: string

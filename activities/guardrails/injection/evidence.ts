@@ -5,7 +5,10 @@ import { findRuleHits, type RuleHit } from './rules.ts'
 /** How many tokens are judged together: about a paragraph, and about a sentence or two, which a paragraph could hide. */
 const WIDTHS = [96, 32]
 
-/** The windows in which a text of so many tokens is judged: one if they are few, else those of each width, in the order of the text. */
+/**
+ * The windows in which a text of `count` tokens is judged: one if they are few, else those of each width, in the
+ * order of the text.
+ */
 export function listTokenWindows(count: number): TokenWindow[] {
   return WIDTHS.flatMap((width, at) => (at === 0 || count > width ? cutWindows(count, width) : []))
 }

@@ -29,8 +29,8 @@ export function thresholdOf(sensitivity: number): number {
 }
 
 /**
- * The places where a text tries to take over a model that reads it, in units of the original text, sorted by start, none over
- * another. A higher `sensitivity` (0 to 1) gives the same findings and more. Linear time, no state.
+ * The places where a text tries to take over a model that reads it, in units of the original text, sorted by start,
+ * none over another. A higher `sensitivity` (0 to 1) gives the same findings and more. Linear time, no state.
  */
 export function findInjection(views: TextView[], sensitivity: number): Injection[] {
   const threshold = thresholdOf(sensitivity)

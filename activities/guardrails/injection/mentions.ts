@@ -25,7 +25,10 @@ export function findMentions(text: string): Span[] {
   return mentions
 }
 
-/** The text without what is only mentioned, and what is mentioned without the rest: both with spaces in place, as long as before. */
+/**
+ * The text without its mentions, and the mentions without the rest: both are as long as before, with spaces in the
+ * gaps.
+ */
 export function splitMentions(text: string, mentions: readonly Span[]): { own: string; mentioned: string } {
   let [own, mentioned, done] = ['', '', 0]
   for (const { start, end } of mentions) {

@@ -13,7 +13,7 @@ export type ModelQuestion = {
   instruction: string
   text: string
   signal?: AbortSignal | undefined
-  /** Of an attempt that asks: the call then counts for its execution. */
+  /** The meter of the attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
 }
 
@@ -51,7 +51,7 @@ export function createAskModel(deps: GuardrailModelDeps): AskModel {
   }
 }
 
-/** Tokens of any tokenizer stand for about three bytes of prose, and for more than two of what is none. */
+/** A token of any tokenizer takes about three bytes of prose, and more than two bytes of other text. */
 const boundTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 2)
 
 /**

@@ -33,7 +33,7 @@ export type GuardrailCall = {
   purpose: string
   /** The most tokens that it can take. */
   tokens: { input: number; output: number }
-  /** Of an attempt that asks: the call then counts for its execution. */
+  /** The meter of the attempt that asks: the call then counts for its execution. */
   meter?: UsageMeter | undefined
   signal?: AbortSignal | undefined
 }
@@ -74,7 +74,7 @@ export async function callGuardrailModel<T>(
   const signal = call.signal ? AbortSignal.any([limit.signal, call.signal]) : limit.signal
   try {
     const working = makeCall(deps, call, signal, work)
-    // What does not heed the signal, such as a statement that hangs, is left behind.
+    // Work that does not heed the signal, such as a statement that hangs, is left behind.
     working.catch(() => {})
     return { made: await unlessAborted(working, signal) }
   } catch (error) {
@@ -197,7 +197,7 @@ function watchCost(meter: UsageMeter, spent: { cost: number }, most: number): Us
   }
 }
 
-/** What may be told of each kind of failure. Their own messages quote providers, who may quote the text. */
+/** The sentences for each kind of failure. The failures' own messages quote providers, who may quote the text. */
 const SAID: Record<string, string> = {
   ModelUnavailable: 'The provider of the model is not available',
   ModelRefused: 'The provider of the model refused the request',

@@ -14,8 +14,8 @@ import { MAX_TOLD } from './places.ts'
 export type Hit = { start?: number; end?: number; message?: string; confidence: number }
 
 /**
- * What came of a rule: its hits, and how many there are besides; or why it could not be applied. `said` says it in words
- * that the text may be in. `ms` is processor time.
+ * The result of a rule: its hits, and how many there are besides; or why it could not be applied. `said` says it in
+ * words that the text may be in. `ms` is processor time.
  */
 export type Judged = { ms: number } & (
   | { hits: Hit[]; more: number; most: number; error?: undefined }
@@ -52,7 +52,10 @@ function moveColumn(message: string): string {
   })
 }
 
-/** Runs the code of a rule on a text, in a sandbox of its own in an evaluator process. Throws only if no process was free in `patienceMs`. */
+/**
+ * Runs the code of a rule on a text, in a sandbox of its own in an evaluator process. Throws only if no process was
+ * free in `patienceMs`.
+ */
 export async function judgeByCode(
   { evaluator, patienceMs }: { evaluator?: Evaluator | undefined; patienceMs?: number | undefined },
   { team, workflow }: Asker,
@@ -85,7 +88,7 @@ export async function judgeByCode(
 const NO_VERDICT =
   'its code returned neither true nor false, nor {flagged}, nor {violations: [{start, end, message, confidence}]}'
 
-/** A code that returns nothing has found nothing. What is none of the forms is a fault, never a pass. */
+/** Code that returns nothing has found nothing. A value in none of the forms is a fault, never a pass. */
 function readVerdict(value: unknown, length: number): OmitMs<Judged> {
   if (value === undefined || value === null || value === false) return { hits: [], more: 0, most: 0 }
   if (value === true) return { hits: [{ confidence: 1 }], more: 0, most: 0 }

@@ -26,7 +26,7 @@
         (method) =>
         (...given) =>
           ask(kind, locales, options, method, methods[method](...given))
-      // What is wrong with the locale or the options is said here, as in other engines.
+      // A fault of the locale or of the options is thrown here, as in other engines.
       const resolved = ask(kind, locales, options, 'resolvedOptions')
       this.resolvedOptions = () => ({ ...resolved })
       for (const method of Object.keys(methods)) this[method] = call(method)

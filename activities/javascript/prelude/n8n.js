@@ -282,7 +282,7 @@
     }
   }
   const evaluation = {
-    /** The value of an expression that stands alone. */
+    /** The value of an expression that is a template of its own. */
     $$value: (evaluate, changes) =>
       withCopies(changes, () => {
         const value = attempt(evaluate)

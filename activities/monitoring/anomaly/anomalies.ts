@@ -17,7 +17,7 @@ import { HISTORY_MS, type HourSeries, type HourSum, LEAST_REQUESTS } from './ser
 
 /** The workflows with the most requests in the hour are judged one by one, so many; all of them count for the team. */
 const MOST_WORKFLOWS = 100
-/** Of so many others it is said that they have too little. */
+/** For this many further workflows the verdict is that they have too little data. */
 const MOST_OTHERS = 400
 
 const SAMPLES: Record<string, SampleKind> = {

@@ -25,10 +25,13 @@ const LEAST_LONGER = 1.25
 const MOST_CLUSTERED = 10
 const P95 = 0.95
 
-/** Of how many requests something is true: that they failed, or took too long. */
+/** The requests of an hour: `n` in all, `k` of which failed or took too long. */
 type Counted = { hour: number; k: number; n: number }
 
-/** What is usual: the share, carefully, and by how much hours differ more than chance alone would have it. */
+/**
+ * The usual state: the share, cautiously estimated, and by how much hours differ more than chance alone would
+ * explain.
+ */
 type Usual = { share: number; clustering: number }
 
 /**

@@ -4,19 +4,19 @@ import type { DetectorVerdict } from '../detector.ts'
 export type HourSum = {
   /** The hour's begin, in milliseconds. */
   hour: number
-  /** Those that came to an end, but for those that somebody cancelled; `failed` are among them. */
+  /** The executions that came to an end, except cancelled ones; `failed` are among them. */
   requests: number
   failed: number
-  /** Of calls; zero for executions. */
+  /** The tokens of calls; zero for executions. */
   tokens: number
   /** How many are in each bucket of DURATION_BOUNDS. */
   durations: readonly number[]
 }
 
-/** What is watched of a workflow, or with null of the team: the hours in ascending order, those without anything left out. */
+/** The watched figures of a workflow, or with null of the team: the hours in ascending order, empty ones left out. */
 export type HourSeries = { workflowId: string | null; hours: HourSum[] }
 
-/** What is asked of a series: the hour in question, what it may be called, and which chance of a false alarm it has. */
+/** The question about a series: the hour, the name of the metric, and the accepted chance of a false alarm. */
 export type HourQuestion = {
   hour: number
   metric: string

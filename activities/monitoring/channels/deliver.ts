@@ -47,7 +47,7 @@ export async function deliverNotification(
     const delayMs = chooseDelay(delivery.attempts, failure)
     await postponeDelivery(store, delivery, { delayMs, error: failure.message })
   } catch (error) {
-    // Somebody else has it, or has deleted what it is about.
+    // Another process has claimed it, or its subject was deleted.
     if (lost.signal.aborted) return
     if (!stopped.aborted) log.warn({ err: error, ...facts }, 'a notification could not be worked on')
     const delayMs = stopped.aborted ? 0 : RETRY_MS

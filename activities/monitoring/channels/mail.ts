@@ -23,15 +23,18 @@ export type MailTarget = {
   recipients: string[]
 }
 
-/** Who has got the mail before, and who is told that somebody has. */
+/** The recipients who have got the mail already, and a function that notes one more. */
 export type MailProgress = { told: readonly string[]; onTold: (recipient: string) => Promise<void> }
 
-/** Sends to one recipient. Resolves to what went wrong, if anything; `stops` is true if others would fail in the same way. */
+/**
+ * Sends to one recipient. Resolves to the failure, if there was one; `stops` is true if others would fail in the same
+ * way.
+ */
 type Sending = (to: string) => Promise<(SendFailure & { stops?: boolean }) | undefined>
 
 /**
- * Sends a message to each recipient who has not got it, by a mail of their own: nobody sees the others, and nobody gets it
- * twice because the server has refused it for somebody else. Resolves to what went wrong, if anything.
+ * Sends a message to each recipient who has not got it, by a mail of their own: recipients do not see each other, and
+ * none gets it twice because the server has refused another one. Resolves to the failure, if there was one.
  */
 export async function sendMails(
   carrier: ChannelCarrier,
@@ -94,7 +97,7 @@ async function openOwn(
   return {
     recipients: wanted,
     async send(to) {
-      // What was said meanwhile counts.
+      // The choice that the recipient has made meanwhile counts.
       const state = (await judgeRecipients(store, teamId, [to])).get(to)
       if (state === 'REFUSED') return { message: 'wants no mail', final: true }
       if (state !== 'READY') return { message: 'has not said yes to mail of this team yet', final: false }
@@ -147,7 +150,7 @@ async function openTeams(
     recipients,
     async send(to) {
       const letter: RichLetter = { id: nameLetter(message.id, to), to, ...writeNoticeMail(message) }
-      // A mail that may have arrived is sent again if nobody knows: its Message-ID stays the same.
+      // A mail whose outcome is unknown is sent again: its Message-ID stays the same.
       const handover = { begin: async () => {}, refused: () => {} }
       return server.send(letter, handover).then(
         () => undefined,

@@ -1,7 +1,7 @@
 import type { SentNotice } from '../../../db/monitoring/channels/deliveries.ts'
 import { escapeMarkup } from '../../../workflows/texts.ts'
 
-/** What is told of something, wherever it is told. `id` stays the same for all tries of a delivery. */
+/** The message about one event, for every kind of channel. `id` stays the same for all tries of a delivery. */
 export type NotificationMessage = {
   id: string
   type: 'alert.opened' | 'evaluation.failed' | 'channel.test'
@@ -57,7 +57,10 @@ export function describeTest(id: string, teamId: string, url: string): Notificat
   }
 }
 
-/** A message as a mail of plain text. Its title is what users have named, so the subject is only for a server of their own. */
+/**
+ * A message as a mail of plain text. Its title is what users have named, so the subject is only for a server of their
+ * own.
+ */
 export function writeNoticeMail({ data }: NotificationMessage): { subject: string; text: string } {
   const facts = [
     `Severity: ${data.severity}`,

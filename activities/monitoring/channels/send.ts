@@ -78,7 +78,7 @@ async function post(
       body,
       timeoutMs: RECEIVER_MS,
       maxBytes: MAX_ANSWER_BYTES,
-      // A redirected request could reach somebody else, or lose its body.
+      // A redirected request could reach another receiver, or lose its body.
       redirects: 'none',
       signal,
     })

@@ -69,7 +69,7 @@ async function sampleSide(
   await keepDriftSample(store, { ...about, length, model: EMBEDDING_MODEL, meaning })
 }
 
-/** Of a chat only what was asked: what was said before belongs to executions of its own. */
+/** For a chat only the question: earlier messages belong to executions of their own. */
 function pickInput({ trigger, inputData }: SampleableExecution): unknown {
   return trigger === 'CHAT' && isObject(inputData) ? inputData.message : inputData
 }

@@ -2,7 +2,7 @@ import { escapePlain, escapeText } from '../../reports/html.ts'
 import { COLORS } from './colors.ts'
 import type { Chart, Figure, MailSection, ReportItem } from './sections.ts'
 
-/** What stands above the sections. */
+/** The head above the sections. */
 export type MailHead = {
   name: string
   teamName: string

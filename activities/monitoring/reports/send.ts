@@ -121,7 +121,7 @@ export async function sendReportRun(
   }
 }
 
-/** Why not everybody has got the mail; null if all have. */
+/** The reason why some recipients have not got the mail; null if all have. */
 function sumUp(
   { recipients }: ClaimedReportRun,
   { told, refused, uncertain, withheld }: Record<ReportOutcome, string[]>,

@@ -1,6 +1,6 @@
 import vader from 'vader-sentiment'
 
-/** What is longer takes more than 3 ms, and says no more of how somebody feels. */
+/** A longer text takes more than 3 ms, and says no more about the user's mood. */
 export const MOST_SAID = 1_000
 
 /**

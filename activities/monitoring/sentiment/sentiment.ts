@@ -12,7 +12,7 @@ import { type Seen, settleShift } from '../shift/verdict.ts'
 export const SENTIMENT_DAYS = 29
 const SENTIMENT_METRIC = 'sentiment'
 
-/** Less than that nobody would notice. */
+/** A smaller shift would not be noticed by people. */
 const LEAST_SHIFT = 0.12
 const SEVERE = 0.3
 const MOST_EXAMPLES = 5

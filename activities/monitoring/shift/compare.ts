@@ -14,9 +14,9 @@ export type Distance = {
   noise: number
 }
 
-/** So many times the points are dealt anew, to see what chance makes of them. */
+/** How often the points are dealt anew, to see the effect of chance. */
 const DEALS = 200
-/** So many figures are summed up in a unit of work. */
+/** The number of figures that are summed up in one unit of work. */
 const FIGURES_PER_UNIT = 2_000
 
 export const countPoints = ({ figures, width }: Points): number => figures.length / width
@@ -85,7 +85,7 @@ export function* compareMeans(reference: Points, current: Points, seed: number):
   return { effect: Math.sqrt(Math.max(0, distance)), likelihood: tailBeyond(dealt, distance), noise }
 }
 
-/** What is needed of a sample to tell how far its mean is from another's. */
+/** The figures of a sample that tell how far its mean is from another's. */
 export type SampleSummary = { count: number; sums: Float64Array; squares: number }
 
 export function summarise({ figures, width }: Points): SampleSummary {

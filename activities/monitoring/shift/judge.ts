@@ -13,7 +13,7 @@ export type MeanComparison = {
   floor: number
 }
 
-/** What came of a comparison: a shift if it is neither chance, nor as small as days differ from each other anyway. */
+/** The result of a comparison: a shift if it is neither chance, nor as small as days differ from each other anyway. */
 export type Shift = Distance & { threshold: number; isHit: boolean; isPlain: boolean }
 
 /** How likely all comparisons of one window together take chance for a shift. */
@@ -24,9 +24,9 @@ const PLAIN_TIMES = 1.3
 /** With so many days it is not the one that differs most that counts: it may have been an incident. */
 const MANY_DAYS = 7
 const LEAST_BLOCK = 8
-/** What is this many times as large as the scatter of chance is not chance. */
+/** A distance that is this many times the scatter of chance is not chance. */
 const NOISE_TIMES = 2
-/** So much further than on the days before: those are part of what they are compared with. */
+/** How much further the current days must be than the days before, which are part of the comparison. */
 const USUAL_TIMES = 1.25
 
 /** Compares what is current with the days before; `tests` is how many such comparisons its window has. */
@@ -60,7 +60,7 @@ export function* judgeShift(
   }
 }
 
-/** What is plain counts more than a hit, that more than none; then how far beyond the threshold it is. */
+/** A plain shift counts more than a hit, and a hit more than none; then the distance beyond the threshold decides. */
 export function isWorse(shift: Shift, than: Shift | undefined): boolean {
   if (!than) return true
   const rank = ({ isHit, isPlain }: Shift) => Number(isHit) + Number(isPlain)

@@ -23,8 +23,8 @@ export type Seen = {
 const IN_A_ROW_MS = 3 * 3_600_000
 
 /**
- * The verdict on a window, and its row. A shift must be there in two windows in a row, unless it is plain. A window that was
- * judged already gets the verdict that it got: whoever is asked again after a crash says the same.
+ * The verdict on a window, and its row. A shift must be there in two windows in a row, unless it is plain. A window
+ * that was judged already keeps its verdict, so that a process gives the same answer after a crash.
  */
 export async function settleShift(
   db: Db,

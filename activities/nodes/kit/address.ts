@@ -36,7 +36,7 @@ const HOST_PIECE = /^[\w-]*$/
 
 /** How a URL is joined. */
 export type UrlManner = {
-  /** The values come from somebody who is not trusted, such as a model. */
+  /** The values come from an untrusted source, such as a model. */
   strict?: boolean
   /** Whether values after the host are percent-encoded (the default), or taken as they are. */
   encodes?: boolean
@@ -125,7 +125,7 @@ const PIECE_OF_HOST =
   'has an expression within its host whose value is more than letters, digits, _ and -: it could lead anywhere. ' +
   'Write the host and the / after it as they stand'
 
-/** Whether a value stands beside text of the host, or of the scheme, so that it is not all of the host itself. */
+/** Whether a value is only a part of the host, or of the scheme, because text precedes or follows it. */
 function isWithinHost(before: string, after: unknown): boolean {
   const start = before.trim()
   if (start !== '' && !/^https?:\/\/$/i.test(start)) return true

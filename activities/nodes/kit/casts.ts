@@ -71,7 +71,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A date from ISO 8601, an HTTP date, RFC 2822 or SQL; undefined if it is none. */
+/** A date from ISO 8601, an HTTP date, RFC 2822 or SQL; undefined if the value is not a date. */
 function parseDate(value: unknown): DateTime | undefined {
   const text = String(value).trim()
   if (text.length > MAX_DATE_CHARS) return undefined

@@ -2,9 +2,9 @@ import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { NodeNotes } from '../../../workflows/run/records.ts'
 
 /**
- * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type`
- * names the kind of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...).
- * `retryAfterMs` is the least delay before the next attempt. `notes` are for the node's record. Only the log may show the `cause`.
+ * A failure of the node itself: it is shown in the node's record and counted by its retry policy. `type` names the kind
+ * of failure for `onError` and for people (`InvalidConfig`, `ExpressionFailed` ...). `retryAfterMs` is the least delay
+ * before the next attempt. `notes` are for the node's record. Only the log may show the `cause`.
  */
 export class NodeFailure extends Error {
   type: FailureType

@@ -7,7 +7,7 @@ import { NodeFailure } from './failure.ts'
 /** A body that is sent as it is read: `text` says what it is, for the key of a repeated request. */
 export type FileBody = { stream: StreamedBody; type: string; text: string }
 
-/** A body that is one file. Throws a NodeFailure (FileMissing) if the value is none of this execution. */
+/** A body that is one file. Throws a NodeFailure (FileMissing) if the value is not a file of this execution. */
 export async function buildFileBody(files: Files | undefined, value: unknown): Promise<FileBody> {
   const file = await demandFiles(files).open(value)
   const stream = { bytes: file.bytes, open: () => file.stream() }
@@ -18,7 +18,7 @@ type Part = { head: string; text: string } | { head: string; file: OpenFile }
 
 /**
  * A body of the type multipart/form-data: `pairs` are its fields, of which those with a file become files. Throws a
- * NodeFailure (FileMissing) for a file that is none of this execution.
+ * NodeFailure (FileMissing) for a file that is not of this execution.
  */
 export async function buildMultipart(
   files: Files | undefined,

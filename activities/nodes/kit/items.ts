@@ -7,8 +7,8 @@ import { writeJson } from './json.ts'
 import type { NodeContext } from './node.ts'
 
 /**
- * The items of a list node, from the config's `key`; without `items`, those of its inputs. A value that is not an array counts as a single item,
- * because JSONata returns a single match without its array; null gives no items.
+ * The items of a list node, from the config's `key`; without `items`, those of its inputs. A value that is not an array
+ * counts as a single item, because JSONata returns a single match without its array; null gives no items.
  */
 export async function readItems({ config, bindings, evaluator, inputs }: NodeContext, key = 'items') {
   if (config[key] === undefined && key === 'items') return listOwnItems(inputs)
@@ -17,8 +17,8 @@ export async function readItems({ config, bindings, evaluator, inputs }: NodeCon
 }
 
 /**
- * The value of a field for each item, null if there is none. `field` is a key, a path of keys joined by dots,
- * or a template whose expression is evaluated for each item.
+ * The value of a field for each item, null for items without it. `field` is a key, a path of keys joined by dots, or
+ * a template whose expression is evaluated for each item.
  */
 export async function readField(
   { bindings, evaluator }: NodeContext,

@@ -70,10 +70,10 @@ export type NodeContext = {
 }
 
 /**
- * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on.
- * `pause` means that there is no result yet: somebody outside the run writes into the node's row and nudges
- * the run, or the time `until` comes (null is never). `written` is an output that another process has written,
- * instead of `output`; only attempts may have it. `notes` are added to what the context's keeper has.
+ * Without `handle` it is the main handle. `until` (epoch milliseconds) makes the run wait before it goes on. `pause`
+ * means that there is no result yet: a caller outside the run writes into the node's row and nudges the run, or the
+ * time `until` comes (null is never). `written` is an output that another process has written, instead of `output`;
+ * only attempts may have it. `notes` are added to what the context's keeper has.
  */
 export type NodeResult = {
   output?: unknown

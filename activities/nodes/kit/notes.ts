@@ -4,7 +4,7 @@ import type { NodeNotes } from '../../../workflows/run/records.ts'
 /** Collects the notes of one step or attempt of a node, whether it succeeds or not. */
 export type NoteKeeper = {
   add(notes: NodeNotes): void
-  /** What was collected, to be spread into a record or result: nothing if there are no notes. */
+  /** The collected notes, to be spread into a record or result: nothing if there are no notes. */
   kept(): { notes?: NodeNotes }
 }
 

@@ -8,7 +8,7 @@ const STEP =
   /[^.[\]]+|\[(?:(-?\d+(?:\.\d+)?)|(["'])((?:(?!\2)[^\\]|\\.)*?)\2)\]|(?=(?:\.|\[\])(?:\.|\[\]|$))/g
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** The keys of a path. A name that the value has as it stands is one key, whatever dots it has. */
+/** The keys of a path. A name that the value itself has is one key, whatever dots it has. */
 function readPath(value: unknown, name: string, { dots }: Naming): string[] {
   if (!dots || !/[.[\]]/.test(name) || hasKey(value, name)) return [name]
   const keys: string[] = name.startsWith('.') ? [''] : []
@@ -23,7 +23,7 @@ function hasKey(value: unknown, key: string): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
 }
 
-/** The value of a field; undefined if there is none. */
+/** The value of a field; undefined if the item lacks it. */
 export function getField(item: unknown, name: string, naming: Naming = { dots: true }): unknown {
   let value = item
   for (const key of readPath(item, name, naming)) {
@@ -33,7 +33,7 @@ export function getField(item: unknown, name: string, naming: Naming = { dots: t
   return value
 }
 
-/** Sets a field of an item that nobody else holds, and makes the objects and arrays on the way to it. */
+/** Sets a field of an item that is not shared, and makes the objects and arrays on the way to it. */
 export function setField(
   item: Record<string, unknown>,
   name: string,
@@ -55,7 +55,7 @@ export function setField(
   }
 }
 
-/** Removes a field of an item that nobody else holds. */
+/** Removes a field of an item that is not shared. */
 export function unsetField(
   item: Record<string, unknown>,
   name: string,

@@ -81,7 +81,7 @@ function leaveOut(item: unknown, { skip = [], dots = true }: DatasetRules): Item
   return copy
 }
 
-/** What stands for two items that differ: one of them, a mixture, or a list of their differences. */
+/** The entry that takes the place of two items that differ: one of them, a mixture, or a list of their differences. */
 function describe(a: Placed, b: Placed, on: KeyPair[], compare: Comparison, rules: DatasetRules): Placed {
   const from = [...a.from, ...b.from]
   if (rules.resolve === 'left') return a

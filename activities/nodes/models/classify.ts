@@ -5,7 +5,8 @@ import { askForObject, placeOutput, renderAsked, renderHow, renderMore } from '.
 
 /**
  * CLASSIFY: passes its input on by the handle of the category that a model chooses for a text, or with `multiple` by
- * those of all that fit; by `other` if none does. What is no category is no answer. Fails as askForObject does.
+ * those of all that fit; by `other` if none does. A name that is not a category is not an answer. Fails as
+ * askForObject does.
  */
 export const runClassify: NodeRunner = async (context) => {
   const { config, input, evaluator, bindings } = context

@@ -41,7 +41,7 @@ export const runSummarizeStep: StepRunner = async (context, step) => {
 
 type Turn = {
   state: State
-  /** What is summarized in this turn: a part of the text, or summaries of parts. */
+  /** The texts that this turn summarizes: a part of the text, or summaries of parts. */
   group: string[]
   place: { level: number; part: number; parts: number }
   /** Its answer is the node's. */

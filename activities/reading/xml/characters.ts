@@ -26,7 +26,10 @@ export function demandCharacters(text: string): void {
   if (at >= 0) throw makeFault(`has ${nameCharacter(text.codePointAt(at)!)}, which XML cannot have`, at)
 }
 
-/** A text as it is meant. The references that XML has are decoded; others, and a lone &, are refused. `from` is its place. */
+/**
+ * A text as it is meant. The references that XML has are decoded; others, and a lone &, are refused. `from` is its
+ * place.
+ */
 export function decodeReferences(raw: string, from: number): string {
   if (!raw.includes('&')) return raw
   return raw.replace(REFERENCE, (whole, hex?: string, decimal?: string, name?: string, offset?: number) => {

@@ -3,8 +3,8 @@ import { findByteOrderMark, openDecoder } from '../charset.ts'
 const HEAD = 1_024
 
 /**
- * The encoding of XML by its first bytes: that of its byte order mark, else the one in its declaration; undefined if it has neither, or
- * one that is not known. What can be read as ASCII is not UTF-16, whatever it says.
+ * The encoding of XML by its first bytes: that of its byte order mark, else the one in its declaration; undefined if it
+ * has neither, or one that is not known. Bytes that can be read as ASCII are not UTF-16, whatever the declaration says.
  */
 export function findXmlEncoding(bytes: Uint8Array): string | undefined {
   const mark = findByteOrderMark(bytes)

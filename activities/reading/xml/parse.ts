@@ -12,13 +12,14 @@ type Child = { name: string; value: unknown } | { piece: Piece }
 type Level = { name: string; attributes: ReadonlyMap<string, string>; keepsSpace: boolean; children: Child[] }
 
 /**
- * What an XML document says: an object with its root's name as key. An element is its text, or an object of its attributes
- * (`@name`), its elements by their names (a list where one comes more than once) and its text (`#text`, a list of its pieces
- * where elements stand between them). All values are strings. With `order` every element is an object of its attributes and
- * `#children`, a list of texts and of objects with one element each. Throws a SyntaxError, with the line, for what is not well-formed.
+ * Reads an XML document as an object with its root's name as key. An element is its text, or an object of its
+ * attributes (`@name`), its elements by their names (a list if one comes more than once) and its text (`#text`, a list
+ * of its pieces if elements separate them). All values are strings. With `order` every element is an object of its
+ * attributes and `#children`, a list of texts and of objects with one element each. Throws a SyntaxError, with the
+ * line, for text that is not well-formed.
  *
- * White space around the text of an element that has no others is left out, as is white space between elements, unless `order`,
- * `xml:space`, a CDATA section or a reference such as `&#32;` keeps it. Text among elements keeps all of it.
+ * White space around the text of an element that has no others is left out, as is white space between elements, unless
+ * `order`, `xml:space`, a CDATA section or a reference such as `&#32;` keeps it. Text among elements keeps all of it.
  */
 export function parseXml(text: string, { order = false }: { order?: boolean } = {}): Record<string, unknown> {
   const document: Level = { name: '', attributes: new Map(), keepsSpace: false, children: [] }

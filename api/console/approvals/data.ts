@@ -43,7 +43,7 @@ export async function decideApproval(id: string, json: Decision) {
   try {
     return await read(one.$post({ param: { id }, json }))
   } finally {
-    // When somebody else was first, what is shown is out of date too.
+    // If another user was first, the shown list is out of date too.
     await refresh()
   }
 }

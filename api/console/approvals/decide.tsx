@@ -19,8 +19,8 @@ type Shown = Pick<
 type Choice = { approval: Shown; decision: 'approved' | 'rejected' }
 
 /**
- * The dialog that decides an approval, for the page around its buttons: it stays when the row it came from goes, because
- * somebody else was faster.
+ * The dialog that decides an approval, for the page around its buttons: it stays when its row goes, because another
+ * user was faster.
  */
 export function useDecide() {
   const [choice, setChoice] = useState<Choice | null>(null)

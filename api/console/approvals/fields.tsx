@@ -29,7 +29,7 @@ export function startFields(form: Record<string, unknown> | null): Values {
   return Object.fromEntries(readForm(form).fields.map(([name, schema]) => [name, schema.default]))
 }
 
-/** What was filled in, without what was left empty. */
+/** The values that were filled in, without empty ones. */
 export function readFields(form: Record<string, unknown>, values: Values): Values {
   const read = readForm(form).fields.flatMap(([name, schema]): [string, unknown][] => {
     const value = values[name]

@@ -12,7 +12,7 @@ import { AuditReports } from './reports.tsx'
 import { AuditRetention } from './retention.tsx'
 import { useVerdict } from './verdict.tsx'
 
-/** What was done in the team, in a chain that proves itself. */
+/** The acts in the team, in a chain that proves itself. */
 export function AuditPage() {
   const may = useRole()
   return may('ADMIN') ? (

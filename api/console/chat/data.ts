@@ -51,7 +51,7 @@ type Told =
 /** A message, and the key by which the service knows it again if it is sent once more. */
 export type Sent = { content: string; key: string }
 
-/** What is to be sent, under the key of `before` if that was the same: nobody knows whether it has arrived. */
+/** The message to send, under the key of `before` if that was the same: it may have arrived already. */
 export function writeMessage(content: string, before: Sent | null): Sent {
   if (before?.content === content) return before
   return { content, key: makeKey() }

@@ -89,7 +89,7 @@ export function ChatsPage() {
 const AGENTS = { agent: 'true', active: 'true' } as const
 const FEW = 6
 
-/** Whom the team can chat with; the others are found by name in the dialog. */
+/** The agents that the team can chat with; the others are found by name in the dialog. */
 function Agents({ teamId }: { teamId: string }) {
   const { data } = useWorkflows(teamId, { ...AGENTS, size: FEW })
   const [busy, setBusy] = useState('')

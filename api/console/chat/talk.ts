@@ -10,7 +10,7 @@ import { type Chat, followReply, postMessage, refreshChats, type Sent, writeMess
 export function useTalk({ id, messages }: Chat) {
   const [text, setText] = useState('')
   const [sent, setSent] = useState<string | null>(null)
-  /** What has come of the reply; null while none is being written. */
+  /** The text of the reply so far; null while none is being written. */
   const [reply, setReply] = useState<string | null>(null)
   const tried = useRef<Sent | null>(null)
   const streaming = messages.at(-1)?.status === 'STREAMING' ? messages.at(-1)!.id : null
@@ -52,7 +52,7 @@ export function useTalk({ id, messages }: Chat) {
         await postMessage(id, message, setReply)
         tried.current = null
       } catch (error) {
-        // What was not taken is not lost. Without an answer, it may have been.
+        // A message that was refused goes back into the field. Without an answer, it may have arrived.
         if (error instanceof Refusal) setText((next) => (next ? `${content}\n${next}` : content))
         if (!isRefused(error, 0)) tried.current = null
         throw error

@@ -82,7 +82,7 @@ export async function testCredential(teamId: string, id: string) {
 /** The address of the authorization server that the browser is to go to; it sends it back to the service. */
 export async function connectCredential(id: string): Promise<string> {
   const { url } = await read(api.api.credentials[':id'].connect.$post({ param: { id } }))
-  // What comes back is an address that the credential names: nothing but HTTP is followed.
+  // The credential names the address that comes back: nothing but HTTP is followed.
   if (!/^https?:\/\//i.test(url)) throw new Error('The authorization URL is no address of the web')
   return url
 }

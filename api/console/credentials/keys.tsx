@@ -3,7 +3,7 @@ import { Checkbox, Select, TextArea, TextInput } from '../kit/controls/input.tsx
 import { nameKey } from '../kit/names.ts'
 import type { CredentialKey } from './data.ts'
 
-/** What was typed for each key; a key in `dropped` is to be removed. */
+/** The typed text for each key; a key in `dropped` is to be removed. */
 export type Typed = { texts: Record<string, string>; dropped: Record<string, boolean> }
 
 /** The fields as they are at first: a new credential has the defaults, an old one keeps what is left empty. */

@@ -12,8 +12,8 @@ export function addressOf(path: string): string {
 }
 
 /**
- * What is done when the session has ended, for which the shell asks to sign in again, and when something was forbidden:
- * the role may be another one by now.
+ * The reactions to the end of the session, for which the shell asks to sign in again, and to a refusal: the role may be
+ * another one by now.
  */
 export const session = { onEnd: () => {}, onForbidden: () => {} }
 
@@ -78,7 +78,7 @@ function retry(count: number, error: Error): boolean {
 
 const BACK_MS = 5_000
 
-/** What has been read. A list keeps its rows while its next page loads; a query with polling names its interval. */
+/** The cache of reads. A list keeps its rows while its next page loads; a query with polling names its interval. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {

@@ -1,7 +1,7 @@
 /** How far the browser's clock is ahead of the service's. */
 let aheadMs = 0
 
-/** What is less comes from the way, and from the header's whole seconds. */
+/** Smaller differences come from the network, and from the header's whole seconds. */
 const LEAST_MS = 60_000
 
 /** Reads the service's clock from an answer. */

@@ -23,7 +23,7 @@ export function problemsOf(error: unknown): Problem[] {
   return error instanceof Refusal ? error.problems : []
 }
 
-/** What is wrong with one field: the API's message for its path, or for what is in it. */
+/** The problem of one field: the API's message for its path, or for a path inside it. */
 export function problemAt(error: unknown, path: string): string | undefined {
   const found = problemsOf(error).filter((one) => one.path === path || one.path.startsWith(`${path}.`))
   return found.length === 0 ? undefined : found.map(({ message }) => message).join('; ')

@@ -8,7 +8,9 @@ export type Data<Hook extends (...given: never[]) => { data: unknown }> = NonNul
   ReturnType<Hook>['data']
 >
 
-/** The reads and writes of a noun: what is read is kept under keys that begin with it, and a write makes it be read again. */
+/**
+ * The reads and writes of a noun: results are kept under keys that begin with it, and a write makes them be read again.
+ */
 export function resource(noun: string) {
   const refresh = (...key: unknown[]): Promise<void> =>
     queries.invalidateQueries({ queryKey: [noun, ...key] })

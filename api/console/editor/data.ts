@@ -3,7 +3,7 @@ import { resource } from '../data/resource.ts'
 
 const { useRead } = resource('workflows')
 
-/** What is sent of a workflow; the API checks the graph and names all that is wrong with it. */
+/** The parts of a workflow that are sent; the API checks the graph and names all its faults. */
 export type SentWorkflow = {
   name: string
   description: string | null
@@ -30,7 +30,7 @@ export async function saveNewWorkflow(teamId: string, json: SentWorkflow) {
   return made
 }
 
-/** Saves a draft over the state with this tag: 412 if somebody has saved another one since. Without a tag it wins. */
+/** Saves a draft over the state with this tag: 412 if another user has saved one since. Without a tag it wins. */
 export async function saveWorkflow(
   id: string,
   json: Partial<SentWorkflow> & { active?: boolean },

@@ -58,7 +58,7 @@ function useEditing(props: EditorProps) {
       onSave: saving.saveHere,
       onAdd: (node) => {
         if (node) store.set({ selected: new Set([node]) })
-        // What is typed next belongs into its field, however fast it comes: a canvas takes letters for commands.
+        // The next keys belong into its field, however fast they come: the canvas takes letters for commands.
         flushSync(() => ask('free'))
       },
       onNote: addNote,

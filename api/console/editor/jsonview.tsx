@@ -7,7 +7,7 @@ import { type EditorStore, useEditor } from './graph/store.ts'
 
 const PAUSE_MS = 300
 
-/** The whole graph as JSON: the other view of the same draft. What is no graph stays in the text until it is one. */
+/** The whole graph as JSON: the other view of the same draft. A text that is not a graph stays until it is one. */
 export function JsonView({
   store,
   types,

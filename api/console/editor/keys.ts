@@ -108,7 +108,7 @@ export function useKeys(
       else return
       done()
     }
-    // Whoever comes to a node by Tab works with it.
+    // A user who comes to a node by Tab works with it.
     const focus = (event: FocusEvent) => {
       const { id } = readNode(event.target)
       if (!id || event.target !== readNode(event.target).element) return

@@ -26,7 +26,7 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
     return () => clearTimeout(timer)
   }, [onClose])
   useEffect(() => {
-    // What is not saved is not left for it.
+    // An unsaved draft is not left for it.
     if (arrived && !isDirty(store.get())) go(`/executions/${arrived.id}`)
   }, [arrived, store])
   const hooks = workflow ? findHooks(workflow) : []

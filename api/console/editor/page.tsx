@@ -54,7 +54,7 @@ function Opened({ id, teamId, types, workflow }: OpenedProps) {
       return createStore(draft, draft, workflow.tag)
     }),
   )
-  // What is saved is read anew the next time; what is not is kept, should the page be left by accident.
+  // A saved draft is read anew the next time; an unsaved one is kept, should the page be left by accident.
   useEffect(
     () => () => {
       if (!isDirty(store.get())) forgetStore(key)

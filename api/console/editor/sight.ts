@@ -4,7 +4,7 @@ import { FIT } from './canvas/fit.ts'
 
 export type Sight = ReturnType<typeof useSight>
 
-/** What of the graph is in sight: `canvas` is the element that shows it. Places are those of the graph. */
+/** The visible part of the graph: `canvas` is the element that shows it. Places are those of the graph. */
 export function useSight() {
   const flow = useReactFlow()
   const canvas = useRef<HTMLDivElement>(null)

@@ -91,7 +91,7 @@ export function useScores(workflowId: string, failed: string, page: number) {
   })
 }
 
-/** Of the last 30 days. */
+/** The summary of the last 30 days. */
 export function useScoreSummary(workflowId: string) {
   return useRead(
     [workflowId, 'summary'],
@@ -180,7 +180,7 @@ export async function cancelBatch({ workflowId, id }: Batch) {
 
 export async function deleteBatch({ workflowId, id }: Batch) {
   const done = await read(one.$delete({ param: { workflowId, runId: id } }))
-  // What is deleted is not read again: its page is left.
+  // A deleted batch is not read again: its page is left.
   queries.removeQueries({ queryKey: ['evaluations', workflowId, 'batch', id] })
   await refresh(workflowId, 'batches')
   return done

@@ -67,7 +67,7 @@ type DimensionProps = {
   help?: string
 }
 
-/** What is judged: the dimensions that every team has, and the team's own. */
+/** The dimensions that are judged: those that every team has, and the team's own. */
 export function DimensionFields({ value, onChange, disabled = false, help }: DimensionProps) {
   const { teamId } = useTeam()
   const known = useDimensions(teamId) ?? []

@@ -19,7 +19,7 @@ const NAMES = ['judgeProvider', 'judgeModel', 'judgeCredentialId'] as const
 const FIELDS = [...NAMES, 'name', 'passThreshold', 'maxCost', 'concurrency']
 type NewBatch = Parameters<typeof startBatch>[1]
 
-/** Starts a batch of cases that are pasted as JSON. What is left out comes from the settings. */
+/** Starts a batch of cases that are pasted as JSON. Fields that are left out come from the settings. */
 export function StartDialog({ workflowId, onClose }: { workflowId: string; onClose: () => void }) {
   const { data: config } = useEvalConfig(workflowId)
   const [name, setName] = useState('')

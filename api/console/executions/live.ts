@@ -65,7 +65,7 @@ export function useRun(id: string) {
         clearTimeout(reading.current)
         reading.current = undefined
       }
-      // Of an execution that had ended before, the stream only tells of the records that were not shown.
+      // For an execution that had ended before, the stream only tells of the records that were not shown.
       if (data && isOpen(data.status)) readAgain(ended ? 0 : pause)
     },
   })
@@ -101,7 +101,7 @@ function apply(before: Live, news: readonly { name: string; data: string }[]): L
   return { head, states }
 }
 
-/** Of two states the one that came later in the life of what it tells of; `a` if they are alike. */
+/** Chooses between two states of one thing: the one that came later in its life; `a` if they are alike. */
 function further(
   a: { status: string; retryCount?: number },
   b: { status: string; retryCount?: number },

@@ -28,7 +28,7 @@ const SIZE = 25
 
 /**
  * A record with its values, where the execution itself does not show it: it is looked for among those of its node,
- * around where its rank says that it stands.
+ * around the place that its rank gives.
  */
 async function findRecord(executionId: string, wanted: RecordState, rank: number) {
   const about = Math.floor(rank / SIZE)
@@ -112,7 +112,7 @@ export function useRequests(
       enabled,
       refetchInterval: ({ state }) => {
         if (!until) return false
-        // What has just ended is noted a moment later.
+        // An attempt that has just ended is noted a moment later.
         const last = state.data?.content.at(-1)
         const noted = last && last.attempt > until.retryCount && (last.response ?? last.error) !== null
         const fresh = until.completedAt === null || serverNow() - Date.parse(until.completedAt) < LATE_MS

@@ -14,11 +14,11 @@ export type Row =
   | { kind: 'tools'; key: string; depth: number; place: string; loop: Iteration[] }
   | { kind: 'iteration'; key: string; depth: number; place: string; iteration: Iteration; open: boolean }
 
-/** What of a loop is shown: one iteration, or those with failures. */
+/** The part of a loop that is shown: one iteration, or those with failures. */
 export type Pick = { at: number | null; failed: boolean }
 
 export type Folds = {
-  /** What somebody has opened or closed, by key. */
+  /** The rows that the user has opened or closed, by key. */
   open: ReadonlyMap<string, boolean>
   picks: ReadonlyMap<string, Pick>
   failedOnly: boolean
@@ -33,7 +33,7 @@ export function iterationKey(place: string, number: number): string {
   return `${place}@${number}`
 }
 
-/** The rows that lists show: loops and their iterations are folded until somebody opens them. */
+/** The rows that lists show: loops and their iterations are folded until the user opens them. */
 export function listRows(tree: Tree, { open, picks, failedOnly, tools }: Folds): Row[] {
   const rows: Row[] = []
   const addAll = (records: readonly RecordState[], depth: number) => {

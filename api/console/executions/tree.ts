@@ -29,7 +29,7 @@ export function placeOf({ nodeId, iteration }: Pick<RecordState, 'nodeId' | 'ite
   return `${nodeId}#${iteration ?? ''}`
 }
 
-/** Of a node that ran more than once, and of an iteration, the first of these that is among them. */
+/** The status of a node that ran more than once, or of an iteration: the first of these that occurs. */
 const WORST = ['FAILED', 'RUNNING', 'PENDING', 'CANCELLED', 'SUCCESS']
 
 export function worstOf(records: readonly { status: string }[]): string | undefined {

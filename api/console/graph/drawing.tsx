@@ -47,7 +47,7 @@ export function Drawing({ graph, label, picked, onPick, marks, edgeMarks, noteMa
     () => measure(nodes, edges, given),
     [nodes, edges, given],
   )
-  // What stands in a loop is drawn, and comes to the keyboard, right after it.
+  // The body of a loop is drawn, and comes to the keyboard, right after it.
   const drawBody = (id: string | null) => {
     const body = bodies.get(id) ?? []
     const own = new Set(body.map((node) => node.id))

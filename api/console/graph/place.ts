@@ -24,7 +24,10 @@ export type Measures<N> = {
   apart: number
   /** Authors who draw smaller nodes: their arrangement is stretched by the first factor that parts the nodes. */
   stretches: readonly number[]
-  /** A loop's box: its room above, around and to the right of its body. With `bends` it holds the bends of its edges, too. */
+  /**
+   * A loop's box: its room above, around and to the right of its body. With `bends` it holds the bends of its edges,
+   * too.
+   */
   loop: { head: number; pad: number; right: number; least: Size; bends: boolean }
 }
 

@@ -163,7 +163,7 @@ function ConfigFields({ kind, config, onChange, error }: ConfigProps): ReactNode
 type KeywordsProps = { keywords: string[]; onChange: (keywords: string[]) => void; error: string | undefined }
 
 function Keywords({ keywords, onChange, error }: KeywordsProps) {
-  // What was typed stays as it is: an empty line is on the way to a word.
+  // The typed text stays as it is: an empty line is on the way to a word.
   const [text, setText] = useState(keywords.join('\n'))
   return (
     <Field label="Words" help="One a line." error={error}>

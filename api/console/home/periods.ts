@@ -4,7 +4,7 @@ type Period = {
   id: string
   label: string
   hours: number
-  /** So many hours are one bar. */
+  /** The number of hours in one bar. */
   step: number
   format: (instant: string) => string
 }

@@ -7,7 +7,7 @@ function listen(tell: () => void) {
   return () => removeEventListener('hashchange', tell)
 }
 
-/** What stands after the # of the address. */
+/** The part of the address after the #. */
 function readHash(): string {
   return location.hash.slice(1) || '/'
 }
@@ -35,7 +35,7 @@ export function go(to: string, options: { replace?: boolean } = {}): void {
   if (!mayLeave(to)) return
   if (!options.replace) location.hash = to
   else {
-    // Without the event that a change of the hash makes, nobody would hear of it.
+    // Without the event that a change of the hash makes, the page would not notice.
     history.replaceState(history.state, '', `#${to}`)
     dispatchEvent(new HashChangeEvent('hashchange'))
   }

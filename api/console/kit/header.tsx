@@ -4,12 +4,12 @@ import './states.css'
 
 type HeaderProps = {
   title: string
-  /** What stands beside the title, such as a status. */
+  /** An element beside the title, such as a status. */
   beside?: ReactNode
   lead?: ReactNode
   /** The pages above this one: text and address of each. */
   crumbs?: [text: string, href: string][]
-  /** What can be done here. */
+  /** The acts on this page. */
   children?: ReactNode
 }
 
@@ -19,7 +19,7 @@ export function PageHeader({ title, beside, lead, crumbs, children }: HeaderProp
   useEffect(() => {
     document.title = `${title} · Perdure`
   }, [title])
-  // The page is announced by its heading, as a page load would be; but not if somebody is at work in it already.
+  // The page is announced by its heading, as a page load would be; but not if the user is at work in it already.
   useEffect(() => {
     const { activeElement } = document
     const free = activeElement === document.body || activeElement?.closest('nav[aria-label=Console]')

@@ -10,7 +10,7 @@ const readers = new Set<() => void>()
 
 /** A short message that goes away by itself; read out by screen readers. */
 export function notify(text: string, kind: 'good' | 'bad' = 'good'): void {
-  // What a page that polls says again and again stands there once.
+  // A notice that a polling page repeats is shown once.
   if (notices.at(-1)?.text === text) return
   made += 1
   const notice = { id: made, text, bad: kind === 'bad' }

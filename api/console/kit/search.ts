@@ -3,8 +3,8 @@ import { useState } from 'react'
 const PAUSE_MS = 200
 
 /**
- * What is typed, and a while after it the search itself: `value` is what the address says. `isAhead` is true while what is
- * typed has not been searched for yet.
+ * The typed text, and a while after it the search itself: `value` is the search of the address. `isAhead` is true while
+ * the typed text has not been searched for yet.
  */
 export function useSearch(value: string, onSettle: (text: string) => void) {
   const [typed, setTyped] = useState<{ text: string; for: string } | null>(null)

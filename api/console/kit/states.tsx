@@ -33,7 +33,7 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
   )
 }
 
-/** What was refused, with every field's problem; `except` names the paths that fields show themselves. */
+/** A refusal, with every field's problem; `except` names the paths that fields show themselves. */
 export function Refused({ error, except = [] }: { error: unknown; except?: string[] }) {
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -44,7 +44,7 @@ export function Refused({ error, except = [] }: { error: unknown; except?: strin
   const problems = all.filter(({ path }) => !except.includes(path))
   // Its fields say all of it already.
   if (all.length > 0 && problems.length === 0) return null
-  // Of a single problem the message says the same.
+  // A single problem is shown without the message, which says the same.
   return (
     <div className="refusal" role="alert" ref={place}>
       {problems.length !== 1 && <p>{tellError(error)}</p>}

@@ -32,7 +32,7 @@ export function nameConstant(constant: string): string {
 
 type SignProps = { status: string; size?: number; x?: number; y?: number }
 
-/** The shape of a status alone, where the word stands elsewhere; `x` and `y` place it in a drawing. */
+/** The shape of a status alone, where its word is shown elsewhere; `x` and `y` place it in a drawing. */
 export function StatusSign({ status, size = 14, x, y }: SignProps) {
   const look = LOOKS[status]
   if (!look) return null

@@ -8,7 +8,7 @@ type StreamOptions = {
   onEvent?: (name: string, data: string) => void
   /** Called when there is something new to read, and each `pollMs` while there is no stream. */
   onNews?: () => void
-  /** The event after which nothing comes any more. */
+  /** The event that ends the stream. */
   end?: string
   burstMs?: number
   pollMs?: number
@@ -19,8 +19,8 @@ const POLL_MS = 5_000
 
 /**
  * Listens to the server's events at `path` (null: to none) with the session's cookie. The browser connects again by
- * itself; while there is no stream, `onNews` is called from time to time, so that readers poll. While nobody looks there
- * is none: a browser has but few connections to a service.
+ * itself; while there is no stream, `onNews` is called from time to time, so that readers poll. A hidden page has no
+ * stream: a browser has but few connections to a service.
  */
 export function useStream(path: string | null, options: StreamOptions): void {
   const latest = useRef(options)

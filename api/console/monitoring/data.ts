@@ -57,7 +57,7 @@ export function useAlerts(teamId: string, filters: AlertFilters) {
   })
 }
 
-/** What is watched, and what there is too little data for. */
+/** The watched metrics, and those with too little data. */
 export function useWatched(teamId: string) {
   return useRead([teamId, 'watched'], () =>
     read(team.alerts.states.$get({ param: { teamId }, query: { size: '100' } })),

@@ -2,7 +2,7 @@ import './figures.css'
 
 type Figure = [name: string, value: string, note?: string | undefined]
 
-/** A few numbers that say how it stands. */
+/** A few figures that sum up the page. */
 export function Figures({ figures }: { figures: Figure[] }) {
   return (
     <dl className="figures">

@@ -9,7 +9,7 @@ const WHY: Record<string, string> = {
   REFUSED: 'wants no mail',
 }
 
-/** Whom the mails of a report or a channel do not reach, and why; nothing if they reach all. */
+/** The recipients that the mails of a report or a channel do not reach, and why; nothing if they reach all. */
 export function MissingYes({ states = [], held }: Props) {
   if (held) return <div className="said">Nothing is sent. {held}</div>
   const missing = states.filter(({ state }) => state !== 'READY')

@@ -63,7 +63,7 @@ async function readLast(workflowId: string) {
   return content[0] ?? null
 }
 
-/** The newest execution of the workflow and what comes into the node there; null if there is none. */
+/** The newest execution of the workflow, and the node's input there; null without an execution. */
 export function usePlace(
   teamId: string,
   workflowId: string | undefined,
@@ -110,7 +110,7 @@ async function findPlace(
   return { ...given, input: merge(inputs), status, at }
 }
 
-/** Of several, objects are merged; if one is none, they stand in an array. */
+/** If there are several inputs, objects are merged; if one is not an object, they are put into an array. */
 function merge(inputs: unknown[]): unknown {
   if (inputs.length < 2) return inputs[0] ?? null
   return inputs.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))

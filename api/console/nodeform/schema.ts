@@ -41,7 +41,7 @@ export type Kind =
   | 'text'
   | 'variants'
 
-/** By which control a value of this schema is edited. What is not known here is JSON. */
+/** The control that edits a value of this schema. A schema that is not known here is edited as JSON. */
 export function kindOfSchema(schema: Schema): Kind {
   const { type, properties, additionalProperties, items } = schema
   if (schema.const !== undefined) return 'constant'
@@ -95,7 +95,7 @@ export function flattenConfig(schema: Schema): Schema {
   }
 }
 
-/** What may stand where anything may. */
+/** The schemas that are offered where any value may be. */
 const ANYTHING: readonly Schema[] = [
   { type: 'string' },
   { type: 'object' },
@@ -155,7 +155,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Where a choice among variants stands: what the value is, else what is usual. */
+/** The initial choice among variants: the one that the value has, else the usual one. */
 export function chooseVariant(variants: readonly Schema[], value: unknown): number {
   if (value === undefined) {
     // Choices, numbers and tables have controls of their own; lists are usually computed.

@@ -10,7 +10,7 @@ type FormProps = {
   help?: ReactNode
   /** What the button says. */
   label: string
-  /** What is said when it is done. */
+  /** The notice after it is done. */
   done: string
   fields: string[]
   onSubmit: () => Promise<unknown>

@@ -19,7 +19,7 @@ function change(next: readonly (readonly Command[])[]): void {
   for (const tell of readers) tell()
 }
 
-/** What can be done on this page, for the command palette. Pass the same array until it changes (`useMemo`). */
+/** The acts of this page, for the command palette. Pass the same array until it changes (`useMemo`). */
 export function useCommands(commands: readonly Command[]): void {
   useEffect(() => {
     change([...registered, commands])

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { api, queries, read, session } from '../data/client.ts'
 import { isRefused } from '../data/refusal.ts'
 
-/** Who is signed in, with their teams; null if nobody is. */
+/** The user who is signed in, with their teams; null without a sign-in. */
 export async function readMe() {
   try {
     return await read(api.api.auth.me.$get())
@@ -15,8 +15,8 @@ export async function readMe() {
 export type User = NonNullable<Awaited<ReturnType<typeof readMe>>>
 
 /**
- * Who is signed in. Asked again when the page is looked at again: another tab may have signed out or in as somebody else,
- * which ends the session of this page, and roles change.
+ * Who is signed in. Asked again when the page is looked at again: another tab may have signed out or in as another
+ * user, which ends the session of this page, and roles change.
  */
 export function useMe() {
   return useQuery({

@@ -7,7 +7,7 @@ import { readMe, type User, useMe } from './data.ts'
 import { Frame } from './frame.tsx'
 import { SignIn, SignInForm } from './signin.tsx'
 
-/** Who looks: the sign-in for nobody, else the frame. A session that ends keeps the page, and asks to sign in again. */
+/** Shows the sign-in without a session, else the frame. A session that ends keeps the page, and asks to sign in again. */
 export function Session() {
   const { data: user, error, refetch } = useMe()
   const [ended, setEnded] = useState(false)
@@ -16,7 +16,7 @@ export function Session() {
     session.onForbidden = () => void queries.invalidateQueries({ queryKey: ['me'] })
   }, [])
   const enter = async (next: User | null) => {
-    // What was read for somebody else is not for this one.
+    // Data that was read for another user is not for this one.
     if (user && next?.id !== user.id) queries.clear()
     queries.setQueryData(['me'], next)
     setEnded(false)

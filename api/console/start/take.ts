@@ -37,7 +37,9 @@ async function askFirst(workflowId: string, teamId: string, content: string): Pr
   return found[0].id
 }
 
-/** A credential of the team that needs no data, such as that of the demo model. It is made if there is none. */
+/**
+ * A credential of the team that needs no data, such as that of the demo model. It is made if the team does not have it.
+ */
 async function findCredential(teamId: string, type: string): Promise<string> {
   const known = (await listCredentials(teamId)).find((one) => one.type === type)
   if (known) return known.id

@@ -10,7 +10,7 @@ export type Template = {
   name: string
   icon: IconName
   text: string
-  /** What happens when it is taken, in a few words. */
+  /** The next step after it is taken, in a few words. */
   next: string
   /** The type of the credential that it needs; it needs no data, so it is made where the team has none. */
   asks?: string

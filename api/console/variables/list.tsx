@@ -17,7 +17,7 @@ import { Age } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { createVariable, deleteVariable, updateVariable, useVariables, type Variable } from './data.ts'
 
-/** What is open: a variable to change, or 'new'. */
+/** The open dialog: a variable to change, or 'new'. */
 type Open = Variable | 'new' | null
 
 /** The team's variables, for all of its workflows. */
@@ -169,7 +169,7 @@ function VariableDialog({ variable, onClose }: { variable: Variable | null; onCl
   )
 }
 
-/** What was typed as a value, refused as the API would refuse it. */
+/** The typed value, refused as the API would refuse it. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -9,7 +9,7 @@ type ChoiceProps = {
   value: string
   onChange: (id: string) => void
   placeholder?: string
-  /** What is offered: without it, every workflow of the team. */
+  /** The workflows that are offered: without it, every workflow of the team. */
   only?: { agent?: 'true'; active?: 'true' }
 }
 
@@ -48,7 +48,7 @@ export function WorkflowChoice({ value, onChange, placeholder = 'Any workflow', 
     field.current?.reportValidity()
     if (id !== undefined && id !== value) onChange(id)
   }
-  // What is typed at once, before the list is there, is found when the list comes.
+  // Text that is typed before the list is there is found when the list comes.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the list comes
   useEffect(() => {
     const id = text === '' || text === name ? undefined : idOf(text)

@@ -73,10 +73,10 @@ export function writeHookCurl({ method, url, sendsBody, example, headers }: Hook
   ].join(' ')
 }
 
-/** Of so many executions, the newest ones, it is looked whether this webhook has started them. */
+/** The number of newest executions that are searched for one that this webhook has started. */
 const LOOKED = 5
 
-/** The body of the last call of this webhook, as JSON; null if there is none among the newest. */
+/** The body of the last call of this webhook, as JSON; null if the newest executions have none. */
 export function useLastCall({ node, teamId, workflowId, sendsBody }: Hook) {
   return useQuery({
     queryKey: ['executions', 'call', workflowId, node.id],

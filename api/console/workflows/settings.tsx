@@ -33,7 +33,7 @@ export function SettingsDialog({
   const [settings, setSettings] = useState(workflow.settings)
   const set = (change: Partial<Settings>) => setSettings({ ...settings, ...change })
   const save = async () => {
-    // Only what was changed here is sent, so that nobody else's change is undone.
+    // Only the fields that were changed here are sent, so that another user's change is not undone.
     const changed: Partial<Settings> = { ...settings }
     for (const key of Object.keys(changed) as (keyof Settings)[]) {
       if (JSON.stringify(changed[key]) === JSON.stringify(workflow.settings[key])) delete changed[key]

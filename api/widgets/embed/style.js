@@ -74,7 +74,7 @@ ${onPage ? '.panel { inset: 0; width: auto; height: auto; max-height: none; bord
 }
 
 /**
- * The service gives no others. A text that is none would say more than a colour in the sheet.
+ * The service sends no other colours. Any other text could add further rules to the sheet.
  *
  * @param {string} text
  */

@@ -15,7 +15,7 @@ const RENEW_MS = 30 * 60_000
 const TRIES = 6
 const AWAY = [502, 503, 504]
 
-/** The service says something every 15 s. After this long the connection is dead, although nobody has said so. */
+/** The service says something every 15 s. After this long the connection is dead, even without an error. */
 const SILENCE_MS = 45_000
 
 /** @typedef {ReturnType<typeof createTalk>} Talk */
@@ -164,7 +164,7 @@ async function readEvents(response, hear) {
 }
 
 /**
- * What was read, or the end if nothing comes for so long.
+ * The next chunk, or the end if nothing comes for so long.
  *
  * @param {number} ms
  * @param {Promise<ReadableStreamReadResult<string>>} reading

@@ -12,7 +12,7 @@ type KeptEntries = {
   version1: number
   /** Before an entry that has reopened the chain, and has signed all that there was. */
   beforeBreak: number
-  /** Of purges: they prove where the chain begins. */
+  /** The entries of purges: they prove where the chain begins. */
   purges: number
 }
 

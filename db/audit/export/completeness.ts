@@ -39,7 +39,7 @@ function checkEnd(verifying: Verifying, { to }: ExportHeader): void {
       'The last line of the export is missing: the file is not complete',
     )
   const by = keys ? 'with a key that you have noted' : 'by a checkpoint'
-  // A part may be empty; what it has must be signed as well, or anybody could have written its end.
+  // A part may be empty; its end must be signed as well, or it could have been forged.
   if (last ? signed?.seq !== last.seq : to === null || keys) {
     const message = `The last entry, ${last?.seq ?? 'none'}, is not signed ${by}`
     findInFile(verifying, 'checkpoint_missing', message)

@@ -6,7 +6,7 @@ import type { ExportEntry } from './lines.ts'
 /** What an entry of an export says, as far as a verification needs it. */
 type ReadEntry = { action: string; blank: boolean; details: unknown }
 
-/** What is wrong with an entry by itself, or what it says. */
+/** The fault of a single entry, or its content. */
 export type JudgedEntry = ({ fault: string } & Partial<ReadEntry>) | ({ fault?: undefined } & ReadEntry)
 
 /** Checks the hashes of an entry, and that it is one of the team's, written as the service writes it. */

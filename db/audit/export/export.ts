@@ -24,9 +24,9 @@ export type OpenAuditExport = { lines: AsyncGenerator<string>; close: () => Prom
 
 /**
  * Begins an export of a team's chain, as it is at this moment (ADMIN). The export is an entry itself, and a checkpoint
- * is signed behind it: without `to`, the export ends with it, else with the first checkpoint from there on. If the chain
- * is broken, the entry goes to the instance's chain, there is no checkpoint, and all entries are exported. Throws FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other
- * exports leave no slot for 30 s.
+ * is signed behind it: without `to`, the export ends with it, else with the first checkpoint from there on. If the
+ * chain is broken, the entry goes to the instance's chain, there is no checkpoint, and all entries are exported. Throws
+ * FORBIDDEN, NOT_FOUND, and UNAVAILABLE if other exports leave no slot for 30 s.
  */
 export async function openAuditExport(
   scope: Scope,
@@ -41,8 +41,8 @@ export async function openAuditExport(
 
 /**
  * Begins an export of any chain for the operator: of a team, of the instance, or of a team that is deleted, whose chain
- * takes no entries any more, so that the entry is in the instance's. Throws FORBIDDEN unless for the operator, and
- * NOT_FOUND if there is no such chain.
+ * takes no more entries: then the entry is in the instance's. Throws FORBIDDEN unless for the operator, and NOT_FOUND
+ * if there is no such chain.
  */
 export async function openOperatorExport(scope: Scope, chain: string): Promise<OpenAuditExport> {
   const { store } = scope
@@ -157,8 +157,8 @@ function writeEntry(row: StoredEntry): string {
 }
 
 /**
- * The first checkpoint that covers the entry `to`, or the last one: an end that nobody has signed could be written by
- * anybody, so that no part ends with one.
+ * The first checkpoint that covers the entry `to`, or the last one. Every part of an export ends with a checkpoint,
+ * because an unsigned end could be forged.
  */
 async function readSignedFrom(db: Db, teamId: string, to: number | undefined): Promise<number> {
   const { rows } = await sql<{ seq: number }>`

@@ -1,6 +1,6 @@
-/** What can be wrong with an export. Those of the same name as in a chain mean the same. */
+/** The faults that an export can have. Those of the same name as in a chain mean the same. */
 export type FileVerdict =
-  /** The line is none of an export: it is too long, no JSON, or written in another way. */
+  /** The line is not one of an export: it is too long, no JSON, or written in another way. */
   | 'line_invalid'
   /** The line is not where it belongs, or speaks of something else: another team, another count. */
   | 'file_mismatch'

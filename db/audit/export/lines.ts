@@ -33,7 +33,7 @@ const Header = v.strictObject({
   ),
 })
 
-/** What is signed of a purge. They come behind the header. */
+/** The signed facts of a purge. Anchors follow the header. */
 const Anchor = v.strictObject({
   type: v.literal('anchor'),
   teamId: uuid,

@@ -10,8 +10,8 @@ import { createVerifying, type ExportVerification, findInFile, type Verifying } 
 
 /**
  * Verifies an export without the service: hashes, links, numbers, signatures and its completeness. `keys` are the
- * public keys that the caller has noted: without them those of the export are taken, so that a file
- * that was written anew as a whole is not found out. `noted` is an entry that the caller has noted. Reads line by line, and takes what
+ * public keys that the caller has noted: without them those of the export are taken, so that a file that was written
+ * anew as a whole is not found out. `noted` is an entry that the caller has noted. Reads line by line, and takes what
  * the file says for an attempt to deceive. Throws only what reading the bytes throws.
  */
 export async function verifyExport(

@@ -4,9 +4,7 @@ import type { ExportHeader } from './lines.ts'
 /** A public key of an export. `trusted`: the caller has noted it, or has noted none at all. */
 export type ExportKey = { keyId: string; fingerprint: string; trusted: boolean }
 
-/**
- * Who has signed something: a key that is trusted, another one that the export brings, or nobody.
- */
+/** The kind of key that has signed: a trusted one, another one that the export brings, or none that is known. */
 export type Signer = 'trusted' | 'other' | 'nobody'
 
 export type ExportTrust = {
@@ -14,7 +12,9 @@ export type ExportTrust = {
   judge: (keyId: string, text: string, signature: string) => Signer
 }
 
-/** The keys in a text of PEM blocks (SPKI). Throws an Error if there is none, or one that is not Ed25519. */
+/**
+ * The keys in a text of PEM blocks (SPKI). Throws an Error for a text without keys, and for a key that is not Ed25519.
+ */
 export function readPemKeys(text: string): KeyObject[] {
   const blocks = text.match(/-----BEGIN PUBLIC KEY-----[\s\S]*?-----END PUBLIC KEY-----/g) ?? []
   const keys = blocks.map(readPem)

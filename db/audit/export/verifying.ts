@@ -46,7 +46,7 @@ export type EntryPlace = { seq: number; hash: string | undefined }
 /** A purge's anchor. `told`: the entry of the purge tells the same. */
 type KnownAnchor = ExportAnchor & { signer: Signer; told: boolean }
 
-/** What is known of an export after the lines that were read. */
+/** The state of the verification after the lines that were read. */
 export type Verifying = {
   /** What the caller has noted; see verifyExport. */
   readonly keys: KeyObject[] | undefined
@@ -57,7 +57,7 @@ export type Verifying = {
   line: number
   header: ExportHeader | undefined
   trust: ExportTrust | undefined
-  /** What was found since the last break; what was found before is with the breaks. */
+  /** The findings since the last break; earlier ones are with the breaks. */
   findings: FileFindings
   readonly breaks: FileBreak[]
   readonly anchors: KnownAnchor[]

@@ -12,9 +12,9 @@ export type PrefixChecker = (
 ) => Promise<PrefixResult>
 
 /**
- * Checks beginnings of chains beside the thread that serves everybody, one long one at a time: others wait, and
- * THROTTLED is thrown if too many do. `url` is the database, for a connection of the thread's own; what is shorter than
- * `least` entries is checked without one, whose start takes longer.
+ * Checks beginnings of chains beside the thread that serves all requests, one long one at a time: others wait, and
+ * THROTTLED is thrown if too many do. `url` is the database, for a connection of the thread's own; a beginning of fewer
+ * than `least` entries is checked without one, whose start takes longer.
  */
 export function createPrefixChecker({ url, least = 1_000 }: { url: string; least?: number }): PrefixChecker {
   const inTurn = createTurns()

@@ -230,5 +230,5 @@ function createMac(key: Buffer): (text: string) => string {
   }
 }
 
-/** Of what PostgreSQL writes without anything to escape. */
+/** Writes a UUID as PostgreSQL does, which never has to escape one. */
 const plain = (uuid: string | null): string => (uuid === null ? 'null' : `"${uuid}"`)

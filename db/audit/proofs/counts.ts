@@ -16,7 +16,7 @@ export type CheckpointCount = { count: number; keyId: string; signature: Buffer 
 /** Counts a checkpoint that the transaction has just added. The caller lets one after the other do so. */
 export async function countCheckpoint(tx: Tx, keys: Keys, teamId: string): Promise<void> {
   const known = await readCheckpointCount(tx, teamId)
-  // What is wrong with the count stays so: nothing of it is signed anew but by the operator.
+  // A wrong count stays wrong: only the operator can have it signed anew.
   if (known && !isCounted(await readPublicKeys(tx, keys), teamId, known)) return
   if (!known && (await hasOthers(tx, teamId))) return
   await signCheckpointCount(tx, keys, teamId, (known?.count ?? 0) + 1)
@@ -39,7 +39,7 @@ export async function readCheckpointCount(db: Db, teamId: string): Promise<Check
   return rows[0]
 }
 
-/** What is wrong with the number of checkpoints, of which `found` are there and signed. */
+/** The fault in the number of checkpoints, of which `found` are present and signed. */
 export function findCountFault(
   known: CheckpointCount | undefined,
   publicKeys: PublicKeys,

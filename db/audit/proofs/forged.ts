@@ -6,15 +6,15 @@ import { type CheckpointRow, streamCheckpoints } from '../checkpoints.ts'
 /** A row of the checkpoints as it is stored. */
 type StoredCheckpoint = CheckpointRow & { seqText: string; entryHash: Buffer | null }
 
-/** What stands for a forged checkpoint in the entry that has reopened the chain: SHA-256, hexadecimal. */
+/** The digest that represents a forged checkpoint in the entry that has reopened the chain: SHA-256, hexadecimal. */
 export function digestCheckpoint({ seqText, hash, at, keyId, signature }: StoredCheckpoint): string {
   const parts = [seqText, hash.toString('hex'), at, keyId, signature.toString('hex')]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
 /**
- * The forged checkpoints that entries name which have reopened the chain: nobody can remove them, and what they are was
- * signed with the break. Whoever reads them verifies those entries too.
+ * The forged checkpoints that are named by the entries which have reopened the chain: they cannot be removed, and their
+ * digests were signed with the break. A caller must verify those entries too.
  */
 async function readNamedForgeries(db: Db, teamId: string): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ forged: unknown }>`

@@ -22,9 +22,9 @@ export type ChainProofs = {
   hasTeam: boolean
   /** The greatest number of an entry that a checkpoint or an anchor has signed. */
   signedUpTo: number
-  /** How many checkpoints are signed, and what stands for the first of those that are not and belong to no break. */
+  /** The number of signed checkpoints, and the digests of the first ones that are not signed and belong to no break. */
   checkpoints: { genuine: number; forged: string[] }
-  /** What is wrong with the keys of the installation, and with the number of checkpoints. */
+  /** The faults of the installation's keys, and of the number of checkpoints. */
   otherFaults: { verdict: Verdict; message: string }[]
 }
 
@@ -83,10 +83,10 @@ export async function readProofs(db: Db, keys: Keys, teamId: string): Promise<Ch
 }
 
 const MAX_NOTED = 1_000
-/** So many forged checkpoints are named by an entry that reopens the chain: the others by the next one. */
+/** The number of forged checkpoints that an entry names when it reopens the chain: the next entry names the others. */
 const MAX_FORGED = 200
 
-/** What is wrong with the end of a chain: its head, whether its team is there, the keys, the number of checkpoints. */
+/** The faults at the end of a chain: its head, whether its team exists, the keys, the number of checkpoints. */
 export function judgeEnd(proofs: ChainProofs, teamId: string, tail: Tail | undefined): AuditFinding[] {
   const { base, head, vouched, hasTeam, otherFaults } = proofs
   const findings: AuditFinding[] = []

@@ -7,8 +7,8 @@ import { type Keys, purposeKey } from '../../seal.ts'
 import { timeText } from '../times.ts'
 
 /**
- * Checkpoints and anchors are signed with Ed25519, so that everybody can verify them. The private key follows from a
- * master key; the public ones stay in the database, so that what an older key has signed can be verified without it.
+ * Checkpoints and anchors are signed with Ed25519, so that anyone can verify them. The private key follows from a
+ * master key; the public ones stay in the database, so that signatures of an older key can be verified without it.
  */
 
 /**
@@ -24,7 +24,7 @@ type KeyRow = { keyId: string; publicKey: Buffer; createdAt: string; mac: Buffer
 
 const PURPOSE = 'audit-checkpoint'
 
-/** What comes before the 32 bytes of an Ed25519 key in PKCS #8 and in SPKI. */
+/** The bytes before the 32 bytes of an Ed25519 key in PKCS #8 and in SPKI. */
 const PRIVATE_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 const PUBLIC_HEAD = Buffer.from('302a300506032b6570032100', 'hex')
 
@@ -103,7 +103,7 @@ export async function readPublicKeys(db: Db, keys: Keys): Promise<PublicKeys> {
   return known
 }
 
-/** The public keys for everybody who verifies checkpoints, the current one first. */
+/** The public keys for anyone who verifies checkpoints, the current one first. */
 export async function listPublicKeys(store: Store): Promise<PublicKeyView[]> {
   const known = await readPublicKeys(store.db, store.keys)
   return [...known]
@@ -136,7 +136,7 @@ function vouch(keys: Keys, by: string, row: Pick<KeyRow, 'keyId' | 'publicKey' |
     .digest()
 }
 
-/** A key of 32 bytes; undefined if it is none. */
+/** A key of 32 bytes; undefined if the bytes are not a key. */
 function fromRaw(raw: Buffer): KeyObject | undefined {
   try {
     return createPublicKey({ key: Buffer.concat([PUBLIC_HEAD, raw]), format: 'der', type: 'spki' })

@@ -10,7 +10,7 @@ import type { AuditFinding } from '../walk.ts'
 export type PurgedBreak = { seq: number; at: string }
 
 /**
- * What is signed of a purge: the entries up to `baseSeq` are gone, as the entry `purgeSeq` says. Times are ISO 8601
+ * The signed facts of a purge: the entries up to `baseSeq` are gone, as the entry `purgeSeq` says. Times are ISO 8601
  * with milliseconds, in UTC; `breaks` is JSON of PurgedBreak[].
  */
 export type AnchorRow = {

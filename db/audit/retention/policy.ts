@@ -51,7 +51,7 @@ export async function updateRetention(
   })
 }
 
-/** The policy of a team; the caller must have checked the right. `locked`: nobody changes it until the commit. */
+/** The policy of a team; the caller must have checked the right. `locked`: it cannot be changed until the commit. */
 export async function findPolicy(
   db: Db,
   teamId: string,

@@ -35,7 +35,8 @@ type Plan = {
  * Removes the entries of a team that are older than its retention period, by the clock of the database (ADMIN). They
  * are verified before, and an anchor that is signed says where the chain begins from then on; the purge is an entry,
  * even if there was nothing to remove. Entries before one that has reopened the chain wait until that is old enough
- * too. `check` verifies them, if not this thread. Throws CONFLICT if what is to be removed does not verify, FORBIDDEN, NOT_FOUND and AUDIT_CHAIN_BROKEN.
+ * too. `check` verifies them, if not this thread. Throws CONFLICT if what is to be removed does not verify, FORBIDDEN,
+ * NOT_FOUND and AUDIT_CHAIN_BROKEN.
  */
 export async function purgeAudit(scope: Scope, teamId: string, check?: PrefixChecker): Promise<Purge> {
   await demandTeam(scope, teamId, 'ADMIN')
@@ -101,7 +102,7 @@ async function carryOut(scope: Scope, teamId: string, plan: Plan): Promise<Purge
       .set({ lastPurgedAt: purgedAt })
       .where('teamId', '=', teamId)
       .execute()
-    // Somebody else may have removed the same entries in the meantime.
+    // Another process may have removed the same entries in the meantime.
     const cut = head && rows[0]!.base === base ? plan.cut : null
     const result = { purgedAt, count: cut ? plan.count : 0 }
     const about = { count: result.count, cutoff, retentionDays, ...(provenBy ? { provenBy } : {}) }

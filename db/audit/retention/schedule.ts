@@ -10,9 +10,10 @@ const ACTOR = { kind: 'SYSTEM', id: null, name: 'audit retention' } as const
 
 /**
  * Removes the entries that are older than their teams' retention periods, once a day for each team that wants that, and
- * goes on with what other processes have begun. The rows say when a team was looked at, so that any number of
- * processes share the work; after a failure a team is looked at again within the hour. `tell` is called with failures:
- * the other teams go on. `check` verifies what is to be removed, if not this thread. Stops early when `signal` is aborted. Resolves to how many entries were removed.
+ * goes on with what other processes have begun. The rows say when a team was looked at, so that any number of processes
+ * share the work; after a failure a team is looked at again within the hour. `tell` is called with failures: the other
+ * teams go on. `check` verifies what is to be removed, if not this thread. Stops early when `signal` is aborted.
+ * Resolves to how many entries were removed.
  */
 export async function purgeByPolicy(
   store: Store,
@@ -37,7 +38,7 @@ export async function purgeByPolicy(
   return removed
 }
 
-/** Takes a team that was not looked at for a day, for an hour; undefined if there is none. */
+/** Takes a team that was not looked at for a day, for an hour; undefined if no team is due. */
 async function claimTeam(store: Store): Promise<string | undefined> {
   const { rows } = await write(store, (tx) =>
     sql<{ teamId: string }>`

@@ -59,7 +59,10 @@ function readLeet(token: string): string {
 }
 
 const WORD = /[A-Za-z]{2,40}/g
-/** So many different words that are known only when they are read so, of so many letters, make a text that was written so. */
+/**
+ * The least number of different words, known only in this reading, and of letters in them, that show a text was written
+ * so.
+ */
 const LEAST_WORDS = 2
 const LEAST_LETTERS = 9
 

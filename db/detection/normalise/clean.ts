@@ -3,9 +3,10 @@ import { createReading, type MappedText, readPlainly } from './reading.ts'
 import { isWord } from './vocabulary.ts'
 
 /**
- * Reads a text as a person sees it, with its capitals: compatibility forms are replaced (NFKC), invisible characters are
- * left out, letters lose their accents, letters that look like Latin ones become those, and what is written in tags and
- * variation selectors, which nobody sees, is read. Takes time in proportion to the length, and makes at most twice as much.
+ * Reads a text as a person sees it, with its capitals: compatibility forms are replaced (NFKC), invisible characters
+ * are left out, letters lose their accents, letters that look like Latin ones become those, and text in tags and
+ * variation selectors, which are invisible, is read. Takes time in proportion to the length, and makes at most twice as
+ * much.
  */
 export function readCleanly(text: string): MappedText {
   if (isAscii(text)) return readPlainly(text)
@@ -15,7 +16,7 @@ export function readCleanly(text: string): MappedText {
 const NOT_PLAIN = /[^\t\n\r -~]/
 const isAscii = (text: string) => !NOT_PLAIN.test(text)
 
-/** What has no shape of its own: zero-width characters, marks of direction, fillers, control characters. */
+/** Characters without a shape of their own: zero-width characters, marks of direction, fillers, control characters. */
 const INVISIBLE = /^(?:\p{Default_Ignorable_Code_Point}|\p{Cf}|(?![\t\n\r\u0085])\p{Cc})$/u
 const MARK = /^(?:\p{M}|[\uff9e\uff9f])$/u
 /** Blocks of marks that stand on letters of Latin, Greek and Cyrillic, and on symbols. */
@@ -32,7 +33,9 @@ const isAccent = (char: string) => {
   return ACCENTS.some(([from, to]) => code >= from && code <= to)
 }
 const LETTER = /^[a-zA-Z]$/
-/** So many marks of one letter are composed with it (Unicode's stream-safe form); more are characters of their own. */
+/**
+ * The number of marks that are composed with one letter (Unicode's stream-safe form); more are characters of their own.
+ */
 const MAX_MARKS = 30
 
 function readVisibly(text: string): MappedText {
@@ -169,7 +172,8 @@ const NOT_ASCII = /[^\0-\u007f]/
 
 /**
  * Reads letters of other scripts as the Latin ones they look like, in words that are mixed with Latin letters, in words
- * that are known when read so, and in words all of whose letters look Latin and that do not stand among words of their script.
+ * that are known when read so, and in words all of whose letters look Latin and that are not among words of their
+ * script.
  */
 function foldLookalikes(reading: MappedText): MappedText {
   const { text } = reading

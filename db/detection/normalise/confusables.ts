@@ -1,7 +1,7 @@
 /**
  * Letters that look like a Latin one and that Unicode's compatibility forms do not lead back to it: Cyrillic, Greek,
- * Armenian, Cherokee, Coptic, Lisu, Hebrew, small capitals, letters with strokes or hooks, turned ones. By Latin letter;
- * what looks like a capital stands with the small one, because readings are compared in lower case.
+ * Armenian, Cherokee, Coptic, Lisu, Hebrew, small capitals, letters with strokes or hooks, turned ones. By Latin
+ * letter; lookalikes of a capital are listed with the small letter, because readings are compared in lower case.
  */
 const LOOKALIKES: Record<string, string> = {
   a: 'аАαΑᎪꓮɑⱭᴀɐⱥȺⲁⲀᗅᐱΔѦæ',
@@ -69,7 +69,7 @@ const MARK_MAP = new Map(
   Object.entries(MARKS).flatMap(([ascii, others]) => Array.from(others, (char) => [char, ascii] as const)),
 )
 
-/** The mark of ASCII that a character stands for, or undefined. */
+/** The ASCII mark that a character resembles, or undefined. */
 export const findPlainMark = (char: string): string | undefined => MARK_MAP.get(char)
 
 /** The Latin letter that a code point looks like, or undefined. */

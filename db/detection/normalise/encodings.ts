@@ -7,9 +7,9 @@ type Bytes = { bytes: Uint8Array; from: Int32Array; to: Int32Array }
 /** Bytes from `begin` up to `end` that are text. */
 type Stretch = { begin: number; end: number }
 
-/** So many characters are text when nothing else is around them; random bytes are so by chance once in 10 million. */
+/** This many ASCII characters are text, whatever is around them; random bytes look so by chance once in 10 million. */
 const LEAST_INSIDE = 14
-/** So many are when they are all that was encoded. */
+/** This many are text if the whole encoded run is text. */
 const LEAST_WHOLE = 4
 
 // Lines of 60 characters and more may go on in the next one, as in mails and keys.
@@ -21,8 +21,8 @@ VALUES['-'.charCodeAt(0)] = 62
 VALUES['_'.charCodeAt(0)] = 63
 
 /**
- * What was encoded in base64 or base64url. It may begin anywhere in a run of such characters, because a word or a path may
- * stand before it: all four alignments are read.
+ * Text that was encoded in base64 or base64url. It may begin anywhere in a run of such characters, because a word or a
+ * path may precede it: all four alignments are read.
  */
 export function findBase64(text: string): Edit[] {
   const edits: Edit[] = []
@@ -83,7 +83,7 @@ const BINARY = /(?<!\d)(?:[01]{8}[ ,]?){4,}/g
 const DECIMAL =
   /(?<![\d.])(?:(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])(?:, ?|[ ;])){5,}(?:3[2-9]|[4-9]\d|1[01]\d|12[0-6])(?![\d.])/g
 
-/** What was written as the numbers of its bytes: in hex, in binary, or in decimal with gaps. */
+/** Text that was written as the numbers of its bytes: in hex, in binary, or in decimal with gaps. */
 export function findHex(text: string): Edit[] {
   const edits: Edit[] = []
   for (const { 0: run, index } of text.matchAll(HEX)) {
@@ -187,7 +187,7 @@ function measureText(bytes: Uint8Array, begin: number): { end: number; ascii: nu
   return { end: at, ascii, others }
 }
 
-/** Of edits that overlap those with the most text, sorted by start. */
+/** The longest of edits that overlap, sorted by start. */
 function takeLongest(edits: Edit[]): Edit[] {
   if (edits.length < 2) return edits
   const kept: Edit[] = []

@@ -180,7 +180,10 @@ function decodePercent(found: string, start: number): Edit {
   return { start, end: start + found.length, text, from: from.map(place), to: to.map(place) }
 }
 
-/** A text in UTF-8, with the byte each of its units begins at and the one after its last; what is none is left out. */
+/**
+ * A text in UTF-8, with the byte at which each of its units begins and the one after its last; invalid bytes are left
+ * out.
+ */
 export function readUtf8(bytes: Uint8Array, begin: number, end: number) {
   const parts: string[] = []
   const from: number[] = []

@@ -4,7 +4,10 @@
  */
 export type MappedText = { text: string; starts: Int32Array; ends: Int32Array }
 
-/** A text read in place of the units of a reading from `start` up to `end`; `from` says from which of them each unit came. */
+/**
+ * A text read in place of the units of a reading from `start` up to `end`; `from` says from which of them each unit
+ * came.
+ */
 export type Edit = {
   start: number
   end: number
@@ -14,7 +17,7 @@ export type Edit = {
   to: ArrayLike<number>
 }
 
-/** So many units around what was decoded are kept, so that what stands before and after it is read with it. */
+/** The number of units around decoded text that are kept, so that the text before and after is read with it. */
 const CONTEXT = 60
 
 /** Puts a reading together. `capacity` is the length that is expected. */
@@ -125,7 +128,7 @@ function readEdit({ starts, ends }: MappedText, { text, from, to }: Edit): Mappe
   const read = { text, starts: new Int32Array(text.length), ends: new Int32Array(text.length) }
   for (let i = 0; i < text.length; i++) {
     const [first, last] = [from[i]!, to[i]! - 1]
-    // In a text that is read backwards the last unit stands first.
+    // In a text that is read backwards, the last unit comes first.
     read.starts[i] = Math.min(starts[first]!, starts[last]!)
     read.ends[i] = Math.max(ends[first]!, ends[last]!)
   }

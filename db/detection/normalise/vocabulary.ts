@@ -1,4 +1,7 @@
-/** Frequent English words and those that instructions to a model are made of: they tell where a text without gaps has them. */
+/**
+ * Frequent English words and the usual words of instructions to a model: they show where the gaps belong in a text
+ * without gaps.
+ */
 const TEXT = `
 a about above abuse accept access according account act action active activate actual add address admin administrator after again against
 all allow allowed almost along already also always am an and another answer answered answers any anyone anything api are arm around as ask asked
@@ -59,7 +62,7 @@ export function splitWords(letters: string): { begins: number[]; unknown: number
   const before = new Int32Array(length + 1)
   cost[0] = 0
   for (let end = 1; end <= length; end++) {
-    // A letter that is in no word goes on with what stands before it.
+    // A letter that is in no word is joined to the text before it.
     cost[end] = cost[end - 1]! + UNKNOWN_COST
     before[end] = end - 1
     for (let begin = Math.max(0, end - LONGEST); begin < end; begin++) {

@@ -50,7 +50,7 @@ function findV4(text: string, found: Finding<'ip_address'>[]): void {
   }
 }
 
-// Addresses that every machine has, such as 127.0.0.1, masks of networks and the broadcast are nobody's.
+// Addresses that every machine has, such as 127.0.0.1, masks of networks and the broadcast identify no machine.
 function isEverybodysV4(octets: number[]): boolean {
   const [first = 0, second] = octets
   return first === 0 || first === 127 || (first === 255 && second === 255)

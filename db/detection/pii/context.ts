@@ -12,7 +12,7 @@ export function wordSet(words: string): ReadonlySet<string> {
   return new Set(words.split('|').map((word) => word.trim().replace(/\s+/g, ' ')))
 }
 
-/** Whether one of the words, or of the pairs of words, stands near a place: before it, or just after it on its line. */
+/** Whether one of the words, or of the pairs of words, is near a place: before it, or just after it on its line. */
 export function hasContext(text: string, start: number, end: number, words: ReadonlySet<string>): boolean {
   const isNear = (near: string) => findLastWord(readWords(near), words) >= 0
   return isNear(readBefore(text, start)) || isNear(readAfter(text, end))

@@ -9,7 +9,7 @@ const IN_LOCAL = new RegExp(`[\\w.%+${LETTER}-]`, 'u')
 const WIDE =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Arabic}\\p{Script=Hebrew}\\p{Script=Thai}\\p{Script=Devanagari}\\u30fc'
 const IN_DOMAIN = new RegExp(`[A-Za-z0-9.${LETTER}${WIDE}-]`, 'u')
-/** What follows a domain without a space is no part of it. */
+/** Text that follows a domain without a space is not a part of it. */
 const TOP_BEFORE_WIDE = new RegExp(`^([A-Za-z]{2,24})(?=[${WIDE}])`, 'u')
 const TOP = new RegExp(
   `^(?:[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|(?=.*[^\\0-\\x7f])[${LETTER}${WIDE}]{2,24})$`,

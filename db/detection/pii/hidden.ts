@@ -3,8 +3,8 @@ import { readCleanly } from '../normalise/clean.ts'
 import type { Finding } from '../spans.ts'
 
 /**
- * What may hide a value from a pattern: invisible characters and accents in a word of ASCII, full-width, mathematical and
- * circled letters and digits, and letters of other scripts among Latin ones.
+ * Characters that may hide a value from a pattern: invisible characters and accents in a word of ASCII, full-width,
+ * mathematical and circled letters and digits, and letters of other scripts among Latin ones.
  */
 const HIDING = new RegExp(
   [
@@ -22,8 +22,8 @@ const AROUND = 160
 const MORE = 64
 
 /**
- * What `find` finds in a text when it is read as a person sees it, with places in the text itself. Only what stands near a
- * character that hides something is read so: it costs much more than a search.
+ * Runs `find` on a text as a person sees it, and returns the places in the text itself. Only the surroundings of a
+ * character that hides something are read so: it costs much more than a search.
  */
 export function findHidden<F extends Finding>(text: string, find: (read: string) => F[]): F[] {
   if (ASCII_ONLY.test(text)) return []

@@ -10,7 +10,7 @@ export const CHECKED_KINDS = NAMED_PII_TYPES
 /** Everything that `findPii` can look for. */
 export type PiiKind = PersonalKind | (typeof CHECKED_KINDS)[number]
 
-/** Of two kinds that fit the same place, the one that is told: those with a check digit or a fixed form first. */
+/** If two kinds fit the same place, the first of them is told: kinds with a check digit or a fixed form come first. */
 export const KIND_ORDER: readonly PiiKind[] = [
   'jwt',
   'api_key',
@@ -25,12 +25,12 @@ export const KIND_ORDER: readonly PiiKind[] = [
 /** Findings below this are doubtful: the check does not tell them. The redactor masks doubtful secrets all the same. */
 export const LEAST_CONFIDENCE = 0.5
 
-/** What stands in a text in place of what was found: `[EMAIL]`. */
+/** The marker in place of a finding: `[EMAIL]`. */
 export function labelOf(kind: PiiKind): string {
   return `[${kind.toUpperCase()}]`
 }
 
-/** Keeps enough for somebody who knows the value to recognise it: `b***@a.example`, `DE***3000`. */
+/** Keeps enough for a person who knows the value to recognise it: `b***@a.example`, `DE***3000`. */
 export function maskPartly(kind: PiiKind, found: string): string {
   if (kind === 'api_key' || kind === 'jwt') return labelOf(kind)
   if (kind === 'email')

@@ -6,7 +6,7 @@ import { findPii } from './pii.ts'
 /** A mask can create a boundary at which another detector finds more; so often the masked text is searched again. */
 const MAX_ROUNDS = 8
 
-/** What was found in a text, and the text with a marker such as `[EMAIL]` in each place. */
+/** The findings of a text, and the text with a marker such as `[EMAIL]` in each place. */
 export type MaskedPii = { text: string; findings: Finding<PiiKind>[] }
 
 /**

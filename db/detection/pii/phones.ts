@@ -9,7 +9,7 @@ import { findLastWord, readAfter, readBefore, readWords, wordSet } from './conte
 import { findRegions, type NamedRegions } from './regions.ts'
 
 const GAP = '[ \\u00a0\\u202f.()/\\u2010-\\u2015\\u2212-]'
-/** Digits in groups, with what stands between them in telephone numbers, and an extension. */
+/** Digits in groups, with the marks between them in telephone numbers, and an extension. */
 const NUMBER = new RegExp(
   `(?<![\\p{L}\\w+$€£¥#/]|[0-9a-f]{4}-|\\d[.,:/]|[\\p{L}_]-|\\d[-./\\u2010-\\u2015])(?:\\+|\\(\\+?)?\\d(?:${GAP}{0,3}\\d){5,17}(?!(?!x\\d)[\\p{L}\\d_]|[.,:]\\d)`,
   'gu',
@@ -26,7 +26,7 @@ const MAYBE_WORDS = wordSet(
 const SIGNS = /[☎☏📞📱📲]|电话|手机|電話|携帯|휴대폰|전화|फ़ोन|هاتف|جوال|تلفن|טלפון/u
 /** Letters that stand for words on business cards: `T: 020 7946 0958`. */
 const LETTERS = /(?<![\w])[MTPF][.:]\s{0,2}$/
-/** Words that say that a number is another. Of both kinds the last one before the number wins. */
+/** Words that mark a number as another kind. If words of both kinds precede the number, the last one decides. */
 const OTHER_WORDS = wordSet(
   'order|orders|invoice|invoices|rechnung|serial|sku|ticket|tickets|case|cases|tracking|model|models|ref|reference|isbn|issn|item|items|product|products|lot|lots|batch|policy|docket|version|versions|v|account|accounts|acct|konto|iban|bic|routing|swift|card|cards|ssn|social security|passport|licence|license|vat|ein|tax|id|ids|uid|pid|zip|postal|postcode|population|total|amount|price|cost|costs|sum|usd|eur|gbp|bytes|kb|mb|gb|line|lines|row|rows|port|page|pages|year|years|date|dates|born|time|timestamp|epoch|coordinates|lat|lon|latitude|longitude|build|commit|checksum|doi|patent|rfc|imei|vin|part|parts|room|flight|code|pin|otp|score|transaction|payment|step|chapter|section|mg|km|kg|percent|created|updated|size|length|offset|duration|ms|seconds',
 )
@@ -48,7 +48,7 @@ const REGIONS: CountryCode[] = [
   'JP',
   'BR',
 ]
-/** What is known of a whole text. Its regions are only looked for if a number depends on them. */
+/** Facts about a whole text. Its regions are only looked for if a number depends on them. */
 type Looks = { left: number; regions: () => NamedRegions }
 
 const CALLING_CODES: ReadonlySet<string> = new Set(
@@ -56,8 +56,8 @@ const CALLING_CODES: ReadonlySet<string> = new Set(
 )
 
 /**
- * The most looks at a text. What comes later counts by its form alone: were it left, masking what was found before it
- * would give it its look, and masking twice would change the text.
+ * The most looks at a text. Later numbers count by their form alone: if they were left out, masking the earlier ones
+ * would free looks for them, and masking twice would change the text.
  */
 const MAX_LOOKS = 120
 
@@ -93,7 +93,7 @@ export function findPhones(text: string): Finding<'phone'>[] {
         NUMBER.lastIndex = end
         break
       }
-      // What follows a number may have been taken for its last group.
+      // Digits that follow a number may have been taken for its last group.
       const shorter = number.replace(/[^\d]+\d+$/, '')
       if (shorter === number || shorter.replace(/\D/g, '').length < 7) break
       number = shorter
@@ -139,7 +139,7 @@ function judgeGlobal(number: string, digits: string, named: Name, looks: Looks):
   return named === 'phone' ? 0.97 : named === 'other' ? 0.55 : 0.9
 }
 
-// Of national forms without a word nearby, those with the prefix 0 and in groups, by the rules of a region.
+// A national form without a word nearby must have the prefix 0, and groups by the rules of a region.
 function isNational(number: string, digits: string, looks: Looks): boolean {
   if (!/^\(?0[1-9]/.test(number) || digits.length < 9 || digits.length > 12 || !/\d\D+\d/.test(number))
     return false

@@ -12,11 +12,11 @@ import { findPhones } from './phones.ts'
 import { findSsns } from './ssns.ts'
 
 /**
- * Finds personal data and secrets of the given kinds in a text, also what invisible and lookalike characters hide. What
- * is of one kind is never told as another: a card number is no telephone number, even if only telephone numbers are asked
- * for. With the `views` of the text, e-mail addresses, cards and social security numbers are found that were encoded in
- * it; their place is that of what encodes them. The findings do not overlap, are sorted, and their places are those in the
- * text. Linear time.
+ * Finds personal data and secrets of the given kinds in a text, also what invisible and lookalike characters hide. A
+ * value of one kind is never told as another: a card number is no telephone number, even if only telephone numbers are
+ * asked for. With the `views` of the text, e-mail addresses, cards and social security numbers are found that were
+ * encoded in it; their place is that of what encodes them. The findings do not overlap, are sorted, and their places
+ * are those in the text. Linear time.
  */
 export function findPii(
   text: string,

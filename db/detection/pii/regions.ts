@@ -5,7 +5,7 @@ import { readWords } from './context.ts'
 /** The regions of which a text has a number with its code, and those that it names. */
 export type NamedRegions = { numbered: ReadonlySet<CountryCode>; named: ReadonlySet<CountryCode> }
 
-/** So many international numbers of a text are read, and so many regions of it count. */
+/** The number of international numbers of a text that are read, and of its regions that count. */
 const MOST_NUMBERS = 20
 const MOST_REGIONS = 6
 

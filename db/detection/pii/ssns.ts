@@ -14,7 +14,7 @@ const SSN_WORDS = wordSet(
 const OTHER_WORDS = wordSet(
   'order|orders|part|parts|invoice|serial|sku|ticket|case|tracking|model|ref|reference|phone|tel|fax|mobile|call|isbn|item|product|lot|batch|catalog|catalogue|policy|docket|version|extension',
 )
-/** Numbers of advertisements and documentation that were never anybody's. */
+/** Numbers of advertisements and documentation that were never given to a person. */
 const NEVER_GIVEN = new Set(['078051120', '219099999', '457555462'])
 
 /** US social security numbers by the areas, groups and serials that are given out. */

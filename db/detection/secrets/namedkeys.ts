@@ -17,7 +17,7 @@ const NAME = new RegExp(
 /** Between the name and the value: a sign or a verb after a few words, or a space. */
 const BETWEEN =
   /^(?:[\w\s"'`-]{0,24}?(?:[:=]{1,3}>?|->|\bis\b|\bwas\b|\bas\b)|["'`]?[\s,(])[\s"'`\\({[<]{0,6}(?:(?:bearer|token|basic|is|key|value|the|new|now|following)[\s:="'`]{1,3}){0,2}$/i
-/** What follows the name where something about the key is meant. */
+/** Words that follow the name where a property of the key is meant. */
 const ABOUT =
   /^["'`]?[\s_-]{0,2}(?:ids?|names?|hash|fingerprint|version|type|url|uri|path|file|count|length|usage|expires?|expiry|prefix|label|arn|address|contract|mint|symbol|holder|owner|policy)(?![a-z])/i
 
@@ -74,7 +74,7 @@ function rate(before: string, isId: boolean): number {
     const upTo = line.slice(0, end)
     const after = line.slice(end)
     if (NO_SECRET.test(upTo.slice(-28)) || ABOUT.test(after) || !BETWEEN.test(after)) return 0
-    // "secret: 0198c6f2-..." may well be one, "token id: 0198c6f2-..." is none.
+    // "secret: 0198c6f2-..." may well be a secret, "token id: 0198c6f2-..." is not.
     if (isId) return /(?:api|secret|access|auth)/i.test(named[0]) ? 0.55 : 0
     return 0.75
   }

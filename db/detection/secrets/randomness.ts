@@ -10,7 +10,7 @@ export function measureEntropy(text: string): number {
 const STAND_IN =
   /example|sample|placeholder|changeme|change[_-]me|dummy|redacted|insert|replace|your[_-]|your(?:api|key|token|secret)|my[_-](?:api|key|token|secret)|(?:api|secret|access)[_-]?key[_-]?here|goes[_-]?here|not[_-]?a[_-]?real|fake|todo|lorem|foobar|x{6}|\*{3}|\.{3}|0{8}|#{4}|_{4}|process\.env|os\.environ|getenv|secrets\./i
 
-/** Whether a value only stands in for a secret: `your-api-key`, `xxxxxxxx`, AWS's AKIAIOSFODNN7EXAMPLE. */
+/** Whether a value is only a placeholder for a secret: `your-api-key`, `xxxxxxxx`, AWS's AKIAIOSFODNN7EXAMPLE. */
 export function isStandIn(value: string): boolean {
   return STAND_IN.test(value) || new Set(value.slice(-16).toLowerCase()).size < 5
 }
@@ -21,7 +21,7 @@ export function isUuid(value: string): boolean {
   return UUID.test(value)
 }
 
-/** Whether somebody's machine has drawn the value: many different characters, letters and digits mixed, no words. */
+/** Whether a machine has drawn the value at random: many different characters, letters and digits mixed, no words. */
 export function isRandom(value: string): boolean {
   const digits = value.replace(/\D/g, '').length
   if (value.length < 16 || digits > value.length * 0.85) return false

@@ -2,7 +2,7 @@ import { eachMatch } from '../matches.ts'
 import type { Finding } from '../spans.ts'
 import { isRandom, isStandIn } from './randomness.ts'
 
-/** What stands in place of a secret that was masked. */
+/** The text in place of a secret that was masked. */
 export const REDACTED = '[redacted]'
 
 const BEGIN_KEY = /-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g
@@ -56,7 +56,8 @@ export function findPlaced(text: string): Finding<'api_key'>[] {
       // A long user name without a password is taken for a token.
       if (user === REDACTED || !(user.includes(':') || user.length >= 16)) continue
       const password = user.slice(user.indexOf(':') + 1)
-      // Where a password stands, one with letters and digits needs to look no more random than people's do.
+      // At the place of a password, a value with letters and digits need not look more random than people's passwords
+      // do.
       const host = text.slice(index + whole.length, index + whole.length + 80)
       const isTyped =
         user.includes(':') && !NOBODYS.test(host) && /^(?=.*\d)(?=.*[a-z])[^${}]{6,}$/i.test(password)

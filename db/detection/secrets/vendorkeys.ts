@@ -3,7 +3,7 @@ import type { Finding } from '../spans.ts'
 import { isStandIn, measureEntropy } from './randomness.ts'
 import { HOOK_FORMS, MARKED_FORMS, VENDOR_FORMS } from './vendors.ts'
 
-/** A key begins where no letter or digit stands before it, at a run of at least 16 characters. */
+/** A key begins after a character that is neither letter nor digit, at a run of at least 16 characters. */
 const BEGIN = '(?<![A-Za-z0-9])'
 const RUN = '(?=[\\w+/=.:$~@!%?-]{16})'
 const END = '(?![A-Za-z0-9])'
@@ -82,7 +82,7 @@ function branch(sources: string[], depth = 0): string {
   return `(?:${parts.join('|')})`
 }
 
-/** The character that stands at a place of everything that the pattern matches, if it is a letter, digit or `_`. */
+/** The character that every match of the pattern has at a place, if it is a letter, digit or `_`. */
 function readLiteral(source: string, at: number): string | undefined {
   const beginning = /^\w*/.exec(source)?.[0] ?? ''
   const isRepeated = /^[?*{+]/.test(source.slice(beginning.length))

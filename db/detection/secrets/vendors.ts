@@ -211,7 +211,7 @@ maxmind _mmk [A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk
 newrelic-licence NRAL [a-f0-9]{36}NRAL
 sidekiq .contribsys.com [a-f0-9]{8}:[a-f0-9]{8}(?=@(?:gems|enterprise)\.contribsys\.com)
 `
-/** Addresses that are a secret themselves: who knows them can post. Only what stands after the host is secret. */
+/** Addresses that are a secret themselves: everyone who knows them can post. Only the part after the host is secret. */
 const HOOKS = String.raw`
 slack-webhook hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/_-]{30,}
 discord-webhook discord(?:app)?\.com/api/webhooks/\d{17,20}/[\w-]{60,}

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../connection.ts'
 import { GOLD_STANDARD } from './cases.ts'
 
-/** What has become of a case. CANCELLED is one that its batch has not come to. */
+/** The state of a case. CANCELLED is one that its batch has not come to. */
 export const CASE_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 type CaseStatus = (typeof CASE_STATUSES)[number]
 

@@ -146,8 +146,8 @@ export const BATCH_ENDED = 'The batch evaluation that waited for it has ended'
 export const isBatchOpen = (status: BatchStatus) => status === 'PENDING' || status === 'RUNNING'
 
 /**
- * Ends a batch that is open, and cancels the executions that its cases wait for. What has been judged stays, and a case
- * that is being judged may still end.
+ * Ends a batch that is open, and cancels the executions that its cases wait for. Judged cases stay, and a case that is
+ * being judged may still end.
  */
 export async function endBatch(
   tx: Tx,

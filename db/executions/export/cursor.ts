@@ -18,12 +18,12 @@ export type ExportCursor<Row> = {
   close: () => Promise<void>
 }
 
-/** What is selected, `batch` rows at a time, and what its transaction reads before. */
+/** The query, read `batch` rows at a time, and the reads at the start of its transaction. */
 type Selected<T> = { select: RawBuilder<unknown>; batch: number; begin: (tx: Tx) => Promise<T> }
 
 /**
- * Begins to read the rows of an export that has been audited, for somebody with the role `least` in the team. Throws
- * UNAVAILABLE if other exports leave no slot for 30 s.
+ * Begins to read the rows of an export that has been audited, for a caller with at least the role `least` in the team.
+ * Throws UNAVAILABLE if other exports leave no slot for 30 s.
  */
 export async function openExportCursor<Row, T>(
   scope: Scope,

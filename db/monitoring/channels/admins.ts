@@ -1,6 +1,6 @@
 import type { Store } from '../../scope.ts'
 
-/** No team has so many ADMINs that this leaves one out, unless somebody wants to send many mails. */
+/** The most ADMINs of a team that get mails. A team has fewer, unless it was set up to send many mails. */
 const MOST = 100
 
 /** The addresses of a team's ADMINs that are theirs, by all that the service knows, in the order in which they joined. */
@@ -12,7 +12,7 @@ export async function listAdminAddresses(store: Store, teamId: string): Promise<
     .where('m.teamId', '=', teamId)
     .where('m.role', '=', 'ADMIN')
     .$if(store.emailProof?.() !== 'none', (some) => some.where('u.emailConfirmedAt', 'is not', null))
-    // Of accounts that have lost their address.
+    // Leaves out accounts that have lost their address.
     .where('u.email', 'not like', '%.invalid')
     .orderBy('m.joinedAt')
     .orderBy('u.id')

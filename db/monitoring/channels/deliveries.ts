@@ -10,7 +10,7 @@ import type { AlertSeverity, AlertType } from '../notices.ts'
 /** PENDING until it is DELIVERED, or FAILED for good. */
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
-/** What was sent of a notice to one place, as the log shows it. */
+/** A delivery of a notice to one place, as the log shows it. */
 export type DeliveryView = {
   id: string
   noticeId: string
@@ -27,7 +27,7 @@ export type DeliveryView = {
   status: (typeof DELIVERY_STATUSES)[number]
   attempts: number
   lastError: string | null
-  /** When it is tried again; null unless it has failed before, and nobody is at it. */
+  /** The time of the next try; null unless it has failed before, and no process is at it. */
   nextAttemptAt: Date | null
   createdAt: Date
   settledAt: Date | null
@@ -140,7 +140,7 @@ const DELIVERIES: Queue = {
   tries: 'attempts',
 }
 
-/** Holds a claimed delivery for longer. Resolves to false if it is not held any more. */
+/** Holds a claimed delivery for longer. Resolves to false if the claim is lost. */
 export async function renewDelivery(store: Store, held: Held, leaseMs: number): Promise<boolean> {
   return write(store, (tx) => renew(tx, DELIVERIES, held, leaseMs))
 }

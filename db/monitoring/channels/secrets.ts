@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type Keys, seal, unseal } from '../../seal.ts'
 
-/** What of a channel nobody is shown. `previous` still signs for a time, after the secret of signatures was changed. */
+/**
+ * The secrets of a channel, which are never shown. `previous` still signs for a time, after the secret of signatures
+ * was changed.
+ */
 export type ChannelSecrets = {
   url: string
   secret: string | null
@@ -35,7 +38,7 @@ export function makeWebhookSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-/** What may be shown of a URL whose path or query is a secret: where it goes. */
+/** The part that may be shown of a URL whose path or query is a secret: its origin. */
 export function hideUrl(url: string): string {
   return `${new URL(url).origin}/[hidden]`
 }

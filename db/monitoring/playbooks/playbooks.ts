@@ -111,7 +111,7 @@ export async function updatePlaybook(
       const before = show(await lock(tx, teamId, id))
       const conditions = complete(before.on, on)
       await demandOwn(tx, teamId, {
-        // What is as it was is not checked: a channel or workflow may have been deleted since.
+        // Unchanged parts are not checked: a channel or workflow may have been deleted since.
         steps: steps && JSON.stringify(steps) !== JSON.stringify(before.steps) ? steps : [],
         workflowIds: on?.workflowIds?.filter((one) => !before.on.workflowIds?.includes(one)) ?? null,
       })

@@ -11,7 +11,7 @@ import { type PlaybookStep, readPlaybook } from './playbooks.ts'
 /** SKIPPED: it had run for this workflow in this hour. STOPPED: the playbook was disabled before it was through. */
 export const PLAYBOOK_RUN_STATUSES = ['PENDING', 'COMPLETED', 'FAILED', 'SKIPPED', 'STOPPED'] as const
 
-/** What came of a step: in words, and which execution it has started. */
+/** The outcome of a step: in words, and the execution that it has started. */
 export type StepOutcome = {
   status: 'DONE' | 'FAILED'
   message: string
@@ -96,7 +96,7 @@ const RUNS: Queue = {
 }
 
 /**
- * Notes what came of the steps so far, and holds the run for longer. Resolves to false if it is not held any more: the
+ * Notes the outcomes of the steps so far, and holds the run for longer. Resolves to false if the claim is lost: the
  * playbook was disabled or deleted, or another process has taken the run.
  */
 export async function noteOutcomes(

@@ -58,7 +58,7 @@ const RUNS: Queue = {
   tries: 'tries',
 }
 
-/** What a run says of mails that were handed over, of which nobody knows what came of them. */
+/** The error of a run whose mails were handed over with an unknown outcome. */
 export const UNCERTAIN = 'It may have been sent, but no answer came that says so'
 
 /**
@@ -130,7 +130,7 @@ export async function noteReportSending(
   return write(store, (tx) => renew(tx, RUNS, run, leaseMs, { set, where: sql`q.status = 'PENDING'` }))
 }
 
-/** What came of the mail to one recipient. */
+/** The outcome of the mail to one recipient. */
 export type ReportOutcome = 'told' | 'refused' | 'uncertain' | 'withheld'
 
 /** Notes what came of the mail to one recipient; the others are still to get theirs. */
@@ -145,7 +145,9 @@ export async function noteReportOutcome(
   await write(store, (tx) => updateHeld(tx, RUNS, run, set))
 }
 
-/** Notes that nothing is left to be sent: it is SENT if anybody has got it, and `error` says who has not. */
+/**
+ * Notes that nothing is left to be sent: it is SENT if at least one recipient has got it, and `error` names the others.
+ */
 export async function noteReportEnded(
   store: Store,
   run: ClaimedReportRun,
@@ -170,8 +172,9 @@ export async function noteReportFailed(
 }
 
 /**
- * Takes back what a process was handing over when it died: nobody knows what came of it, so that it is not sent again. Those
- * who were not served yet get theirs. (A process of the release before hands over one mail to all.) Returns how many.
+ * Takes back the mails that a process was handing over when it died: their outcome is unknown, so they are not sent
+ * again. The remaining recipients get theirs. (A process of the release before hands over one mail to all.) Returns how
+ * many.
  */
 export async function endLostReportRuns(store: Store): Promise<number> {
   const which = sql`q.status = 'SENDING' and q.claimed_until < now()`

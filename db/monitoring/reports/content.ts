@@ -19,7 +19,7 @@ type Shown = { inPeriod: boolean }
 
 export type UsageFigures = {
   total: CountedUsage
-  /** Of a time of the same length right before the period. */
+  /** The usage of a time of the same length right before the period. */
   before: CountedUsage
   days: (DailyUsage & Shown)[]
   /** Those that cost most first. */

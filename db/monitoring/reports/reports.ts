@@ -16,7 +16,7 @@ import { findNextSlot } from './slots.ts'
 export const REPORT_METRICS = ['token_usage', 'anomalies', 'drift', 'sentiment'] as const
 export type ReportMetric = (typeof REPORT_METRICS)[number]
 
-/** What came of a mail. PENDING: it is not sent, or nobody knows yet. SKIPPED: its slot was missed. */
+/** The outcome of a mail. PENDING: it is not sent, or its outcome is not known yet. SKIPPED: its slot was missed. */
 export const REPORT_RUN_STATUSES = ['PENDING', 'SENT', 'FAILED', 'SKIPPED'] as const
 export type ReportRunStatus = (typeof REPORT_RUN_STATUSES)[number]
 
@@ -29,7 +29,7 @@ type Settings = {
   recipients: string[]
   metrics: ReportMetric[]
   enabled: boolean
-  /** Of a server of the team that sends it; null: the service's own does. */
+  /** The credential of the team's own mail server; null: the service's own server sends it. */
   credentialId: string | null
 }
 
@@ -90,9 +90,9 @@ export async function createScheduledReport(
 }
 
 /**
- * Changes a report (ADMIN). What is due and not sent yet goes as it was to those who were recipients at its slot, unless
- * the report is no longer enabled: then it is not sent. Throws as `change`, NOT_FOUND, and CONFLICT for too many slots an
- * hour.
+ * Changes a report (ADMIN). A mail that is due and not sent yet goes unchanged to those who were recipients at its
+ * slot, unless the report is no longer enabled: then it is not sent. Throws as `change`, NOT_FOUND, and CONFLICT for
+ * too many slots an hour.
  */
 export async function updateScheduledReport(
   scope: Scope,
@@ -146,7 +146,7 @@ export async function deleteScheduledReport(scope: Scope, teamId: string, id: st
   })
 }
 
-/** The server that sends mail is everybody's: no team fills it. Throws CONFLICT. */
+/** All teams share the server that sends mail: no team may fill it. Throws CONFLICT. */
 async function demandFewSlots(
   tx: Tx,
   teamId: string,

@@ -73,9 +73,9 @@ export async function listReportRuns(
 }
 
 /**
- * Asks for a mail of a report now, also of one that is not enabled (ADMIN). It is about as long a time until now as there
- * is between two slots. While one that was asked for is not sent, it is that one. Throws as `change`, NOT_FOUND, and THROTTLED after
- * 20 in an hour.
+ * Asks for a mail of a report now, also of one that is not enabled (ADMIN). It covers a time up to now that is as long
+ * as that between two slots. If one that was asked for is not sent yet, that one is returned. Throws as `change`,
+ * NOT_FOUND, and THROTTLED after 20 in an hour.
  */
 export async function askForReport(scope: Scope, teamId: string, id: string): Promise<ReportRun> {
   return change(scope, 'SCHEDULED_REPORT_SENT', teamId, async (tx) => {
@@ -102,7 +102,7 @@ export async function askForReport(scope: Scope, teamId: string, id: string): Pr
   })
 }
 
-/** Nobody can fill mailboxes with what they ask for. Throws THROTTLED. */
+/** Limits the reports that can be asked for, so that they cannot fill mailboxes. Throws THROTTLED. */
 async function demandRoom(tx: Tx, teamId: string): Promise<void> {
   const { rows } = await sql<{ wait: number | null }>`
     select extract(epoch from min(created_at) + interval '1 hour' - now())::float8 as wait
@@ -126,9 +126,9 @@ function findPeriod(plan: SlotPlan, now: Date): Date {
 }
 
 /**
- * Begins the slots that are due by the database's clock: each has one run, whoever begins it. If several slots of a
- * report have passed, only the latest one is sent. What an earlier slot has not sent by then is given up. Returns how
- * many reports were due.
+ * Begins the slots that are due by the database's clock: each has one run, in whatever process it begins. If several
+ * slots of a report have passed, only the latest one is sent. What an earlier slot has not sent by then is given up.
+ * Returns how many reports were due.
  */
 export async function beginSlots(store: Store): Promise<number> {
   return record(store, async (tx) => {
@@ -144,7 +144,7 @@ export async function beginSlots(store: Store): Promise<number> {
       .execute()
     for (const report of due) {
       const { id, teamId, name, timezone, recipients, metrics } = report
-      // What was a slot is one, also if the time zone's rules have changed since.
+      // A slot that was listed before stays a slot, even if the time zone's rules have changed since.
       const listed = listSlots(report, report.nextAt!, now, MOST_MISSED)
       const slots = listed.length > 0 ? listed : [report.nextAt!]
       const nextAt = findNextSlot(report, now)
@@ -167,7 +167,7 @@ export async function beginSlots(store: Store): Promise<number> {
   })
 }
 
-/** Ends what earlier slots have not sent. What may be sent at this moment stays as it is. */
+/** Ends the unsent mails of earlier slots. Mails that may be being sent now stay as they are. */
 async function giveUpEarlier(tx: Tx, reportId: string): Promise<void> {
   await tx
     .updateTable('scheduledReportRuns')

@@ -9,13 +9,13 @@ const DAY_MS = 86_400_000
 /** The longest period that a report is about. */
 export const MOST_PERIOD_MS = 31 * DAY_MS
 
-/** The first slot after a time; null if there is none within 40 years. */
+/** The first slot after a time; null if no slot follows within 40 years. */
 export function findNextSlot(plan: SlotPlan, after: Date): Date | null {
   const { value } = walkInstants(readPlan(plan), after.getTime() + 1).next()
   return value ? new Date(value) : null
 }
 
-/** The last slot before a time, but not more than 31 days before it; null if there is none. */
+/** The last slot before a time, but not more than 31 days before it; null without such a slot. */
 export function findSlotBefore(plan: SlotPlan, before: Date): Date | null {
   const { value } = walkInstants(readPlan(plan), before.getTime(), true).next()
   return value && before.getTime() - value <= MOST_PERIOD_MS ? new Date(value) : null

@@ -20,7 +20,7 @@ export type ShiftCheck = {
   finding: unknown
 }
 
-/** So many workflows of a team are compared, those that did most in the last day. */
+/** The number of workflows of a team that are compared: those with the most samples in the last day. */
 const MOST_WORKFLOWS = 100
 
 /** The workflows of a team with samples in the days up to `to`. */

@@ -4,7 +4,7 @@ import { write } from '../../change.ts'
 import { later, postpone, type Queue, selectFree, settle } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 
-/** What is sampled for those that watch over it: the texts of executions, or what users say in chats. */
+/** The kinds of samples: the texts of executions, or the words of users in chats. */
 export type SamplingKind = 'DRIFT' | 'SENTIMENT'
 
 /** A stretch of time of a team that this process alone samples, until its claim has run out. */
@@ -13,7 +13,7 @@ export type SamplingSlot = { teamId: string; kind: SamplingKind; claim: string; 
 /** How long a slot is, and how long it is over before it is sampled: what ended in it is written by then. */
 const SLOT_MINUTES = 10
 const REST_SECONDS = 30
-/** What is older is left out: after a pause there would be more to do than there is time for. */
+/** Older slots are left out: after a pause there would be more to do than there is time for. */
 const LATEST_HOURS = 24
 const CLAIM_MS = 5 * 60_000
 const LEFT_MS = 60_000
@@ -31,7 +31,7 @@ const CURSORS: Queue = {
 }
 
 /**
- * Claims the next slot that is due, of the team whose turn was longest ago; undefined if there is none. Teams without
+ * Claims the next slot that is due, of the team whose turn was longest ago; undefined if no slot is due. Teams without
  * the flag have none. Any number of processes may ask.
  */
 export async function claimSamplingSlot(store: Store, kind: SamplingKind): Promise<SamplingSlot | undefined> {

@@ -26,10 +26,10 @@ export type DriftSample = {
   meaning: Uint8Array | null
 }
 
-/** So many executions of a workflow, and of a team, are sampled in a slot. */
+/** The number of executions of a workflow, and of a team, that are sampled in a slot. */
 const OF_WORKFLOW = 4
 const OF_TEAM = 40
-/** What has larger values is not sampled: opening them would hold up others. */
+/** Executions with larger values are not sampled: opening them would hold up others. */
 const MOST_BYTES = 65_536
 const MOST_RECORDS = 200
 

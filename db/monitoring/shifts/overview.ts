@@ -8,7 +8,7 @@ export type ShownCheck = Omit<ShiftCheck, 'finding'> & { workflowName: string }
 /** How users' messages of a day (UTC) sounded, of all workflows together. `mean` is null if there are too few to tell. */
 export type SentimentDay = { date: string; mean: number | null; count: number }
 
-/** Of fewer messages the mean would tell how somebody's own sounded, and chats are private. */
+/** The mean of fewer messages would tell the mood of a single person, and chats are private. */
 export const LEAST_TOLD = 5
 const MOST_CHECKS = 1_000
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { purge } from '../../queue.ts'
 import type { Store } from '../../scope.ts'
 
-/** What is older is in no reference any more. */
+/** Older samples are in no reference, so they are not needed. */
 const KEPT_DAYS = 45
 const BATCH = 500
 

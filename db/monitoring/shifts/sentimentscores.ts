@@ -14,13 +14,13 @@ export type SaidMessage = {
   text: string
 }
 
-/** So many messages to a workflow, and of a team, are scored in a slot. */
+/** The number of messages to a workflow, and of a team, that are scored in a slot. */
 const OF_WORKFLOW = 30
 const OF_TEAM = 120
 
 /**
- * Users' messages of a span that are not scored yet, the same ones whenever they are asked for. Of executions that keep
- * no inputs there are none.
+ * Users' messages of a span that are not scored yet, the same ones whenever they are asked for. Executions that keep no
+ * inputs have none.
  */
 export async function listSaid(
   { db }: Pick<Store, 'db'>,

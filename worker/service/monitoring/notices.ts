@@ -13,8 +13,8 @@ const EVERY_MS = 1_000
 const RUNS = 10
 
 /**
- * How many deliveries a process sends at the same time, and how many of one team: a receiver that hangs is waited for for
- * half a minute, and must not keep others from getting theirs. Of those that have failed before there are fewer.
+ * How many deliveries a process sends at the same time, and how many of one team: a receiver that hangs is waited for
+ * for half a minute, and must not keep others from getting theirs. Fewer of those that have failed before are let in.
  */
 const MOST = 96
 const OF_TEAM = 4

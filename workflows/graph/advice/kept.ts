@@ -2,7 +2,7 @@ import { isObject } from '../../json.ts'
 import type { PlacedElement } from '../elements.ts'
 import type { Graph, GraphEdge, GraphNode } from '../graph.ts'
 
-/** What does not change what an element does: an editor moves and renames nodes. */
+/** The keys that do not change the work of an element: an editor moves and renames nodes. */
 const APPEARANCE = ['position', 'name']
 
 /**

@@ -9,13 +9,13 @@ export type KeyedSchema = v.GenericSchema & {
   options?: KeyedSchema[]
   item?: KeyedSchema
   value?: KeyedSchema
-  /** Of a choice by the value of one key, that key. */
+  /** For a choice by the value of one key, that key. */
   key?: string
-  /** Of a schema of one value, that value. */
+  /** For a schema of one value, that value. */
   literal?: unknown
 }
 
-/** Of a choice by the value of one key, the schema that a value has chosen; else the schema itself. */
+/** For a choice by the value of one key, the schema that a value has chosen; else the schema itself. */
 export function chooseOption(schema: KeyedSchema | undefined, value: object): KeyedSchema | undefined {
   if (schema?.wrapped) return chooseOption(schema.wrapped, value)
   const { key, options = [] } = schema ?? {}

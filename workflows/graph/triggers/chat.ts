@@ -10,7 +10,7 @@ export function findChatTrigger(graph: Graph): GraphNode | undefined {
   return graph.nodes.find((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
 }
 
-/** Whether messages of a chat reach a model: only then can somebody chat with the workflow, while it is active. */
+/** Whether messages of a chat reach a model: only then can the workflow be chatted with, while it is active. */
 export function isAgentGraph(graph: Graph): boolean {
   return findReplying(graph).length > 0
 }

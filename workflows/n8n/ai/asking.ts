@@ -8,8 +8,8 @@ import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
 export type Fields = Record<string, unknown>
 
 /**
- * Stands for a credential that nobody has named. It is none of any team's, so the import leaves it out, and the node
- * fails until somebody sets one.
+ * The placeholder for a credential that was not named. No team has it, so the import leaves it out, and the node fails
+ * until a credential is set.
  */
 export const UNNAMED_CREDENTIAL = '00000000-0000-4000-8000-000000000000'
 
@@ -84,14 +84,14 @@ export function readModelName({ model, modelName, modelId }: Fields): string {
   return text.replace(/^models\//, '')
 }
 
-/** The id of our credential for that of an n8n node; undefined if nobody has said which one that is. */
+/** The id of our credential for that of an n8n node; undefined if the import does not name one. */
 function seekCredential({ raw, name }: SourceNode, { findCredential: find }: MapperTools) {
   const [theirs] = Object.values(objectOf(raw.credentials)).filter(isObject)
   const keys = [theirs?.id, theirs?.name, name].filter((key): key is string => typeof key === 'string')
   return { keys, found: keys.map(find).find((id) => id !== undefined) }
 }
 
-/** As seekCredential. Without one the problem is reported, and the node has none: it fails until somebody sets one. */
+/** As seekCredential. Without one the problem is reported, and the node has none: it fails until a credential is set. */
 export function findCredential(node: SourceNode, tools: MapperTools): string {
   const { keys, found } = seekCredential(node, tools)
   if (found !== undefined) return found
@@ -102,7 +102,7 @@ export function findCredential(node: SourceNode, tools: MapperTools): string {
   return UNNAMED_CREDENTIAL
 }
 
-/** The credential that a tool calls with, if somebody has said which one it is; else that is reported. */
+/** The credential that a tool calls with, if the import names one; else its lack is reported. */
 export function nameCredential(node: SourceNode, tools: MapperTools): Fields {
   const { keys, found } = seekCredential(node, tools)
   if (found !== undefined) return { credentialId: found }
@@ -113,7 +113,7 @@ export function nameCredential(node: SourceNode, tools: MapperTools): Fields {
   return {}
 }
 
-/** What is asked: a text, or what a chat's trigger brings. */
+/** The question: a text, or the message that a chat's trigger brings. */
 export function readPrompt({ parameters, version }: SourceNode): string {
   const { promptType, text, prompt } = parameters
   if (promptType === 'guardrails') return '={{ $json.guardrailsInput }}'

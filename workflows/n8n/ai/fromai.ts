@@ -26,7 +26,7 @@ export type ArgumentList = {
   isTyped(source: string): boolean
 }
 
-/** What is read of a tool of n8n's: `args` collects what the model calls it with. */
+/** The parts of a tool of n8n's: `args` collects the arguments that the model calls it with. */
 export type ToolGiven = { node: SourceNode; tools: MapperTools; args: ArgumentList; report: ProblemReporter }
 
 const MAX_ARGUMENTS = 100

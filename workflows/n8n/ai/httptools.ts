@@ -4,7 +4,7 @@ import { isTemplate, keepTexts, listObjects, plainText } from '../texts.ts'
 import { type Fields, nameCredential } from './asking.ts'
 import { type ArgumentList, schemaOf, type ToolGiven, writeArgument } from './fromai.ts'
 
-/** What of an HTTP_REQUEST a tool has too. */
+/** The keys of an HTTP_REQUEST that a tool has too. */
 const TAKEN = ['url', 'method', 'headers', 'query', 'body', 'contentType', 'timeoutMs'] as const
 
 /** The HTTP Request node as a tool. */

@@ -22,7 +22,10 @@ const TOOL_MAPPERS: Record<string, ToolMapper> = {
   mcpClientTool: mapMcpTool,
 }
 
-/** The tools of an agent; those of a `wrapping` one n8n answers for in a list. Throws an Error that names all that have no counterpart, each with its reason. */
+/**
+ * The tools of an agent; n8n answers in a list for those of a `wrapping` one. Throws an Error that names all that have
+ * no counterpart, each with its reason.
+ */
 export function mapTools(nodes: SourceNode[], tools: MapperTools, wrapping: boolean): Fields[] {
   const mapped: Fields[] = []
   const faults: string[] = []
@@ -130,7 +133,7 @@ function closeObjects(schema: unknown, level = 0): unknown {
   }
 }
 
-/** The parameters of a tool whose argument is a text, or fits a schema. `input` is an expression for what it is called with. */
+/** The parameters of a tool whose argument is a text, or fits a schema. `input` is an expression for that argument. */
 function readInput({ node: { parameters, version }, args }: ToolGiven): {
   input: string
   parameters: Fields

@@ -12,7 +12,10 @@ export type SheetCells = {
   cells: { row: number; column: number; value: Exclude<Cell, null> }[]
   rows: number
   columns: number
-  /** How many cells have no address, formulas no value, cells an error, dates no day, and numbers more digits than can be held. */
+  /**
+   * The number of cells without an address, of formulas without a value, of errors, of dates that are no day, and of
+   * numbers with too many digits.
+   */
   unplaced: number
   /** How many cells name a shared text that the workbook does not have. */
   lost: number

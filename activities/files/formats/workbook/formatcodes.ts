@@ -4,7 +4,10 @@
  */
 export type DateKind = 'day' | 'moment' | 'time' | 'elapsed' | undefined
 
-/** The formats of dates that a workbook does not list. Those from 27 on are other dates and times in each language of East Asia. */
+/**
+ * The formats of dates that a workbook does not list. Those from 27 on are other dates and times in each language of
+ * East Asia.
+ */
 const BUILT_IN: [from: number, to: number, code: string][] = [
   [14, 17, 'm/d/yyyy'],
   [18, 21, 'h:mm:ss'],
@@ -47,7 +50,7 @@ const COMPARISONS: Record<string, (value: number, bound: number) => boolean> = {
 const MAX_CODE = 1_000
 const MAX_SECTIONS = 4
 
-/** The code of a built-in format; undefined if it is none of dates. */
+/** The code of a built-in format; undefined if it is not a format of dates. */
 export function findBuiltIn(id: number): string | undefined {
   return BUILT_IN.find(([from, to]) => id >= from && id <= to)?.[2]
 }

@@ -24,7 +24,7 @@ export type Workbook = {
   scan(path: string, handlers: Partial<XmlHandlers>): Promise<void>
 }
 
-/** Opens a workbook. Throws a NodeFailure for what is none, and for one that would take too much. */
+/** Opens a workbook. Throws a NodeFailure for a file that is not a workbook, and for one that is too large. */
 export async function openWorkbook(source: FileSource): Promise<Workbook> {
   const entries = new Map((await listEntries(source)).map((entry) => [entry.fileName.toLowerCase(), entry]))
   if (!entries.has(WORKBOOK)) throw invalidFile(source.name, 'is not XLSX, but another kind of archive')

@@ -11,8 +11,8 @@ const FALSE_DAY = 60
 const LAST_YEAR = 9_999
 
 /**
- * A number of Excel as people read it, rounded to the millisecond: `2026-01-31T08:30:00`, a time of day alone as `08:30:00`, and a
- * time that has passed as `36:00:00`. Undefined for a number that is no date of Excel's calendar.
+ * A number of Excel as people read it, rounded to the millisecond: `2026-01-31T08:30:00`, a time of day alone as
+ * `08:30:00`, and a duration as `36:00:00`. Undefined for a number that is not in Excel's calendar.
  */
 export function writeSerial(serial: number, kind: DateKind, from1904: boolean): string | undefined {
   if (kind === undefined) return undefined

@@ -124,7 +124,7 @@ export function drawEdges(
     seen.add(id)
     const handle = edge.sourceHandle ?? null
     const handles = handlesOf(source, types)
-    // An edge by a handle that is not there any more is drawn all the same, so that one can take it away.
+    // An edge by a handle that is gone is drawn all the same, so that the user can remove it.
     const gone = !handles.includes(handle)
     const old = known.get(id)
     const data = { label: gone ? handle : null, wrong: gone || wrong.has(id) }

@@ -85,7 +85,7 @@ export function useMoving({ store, types, acts, readOnly }: CanvasOf) {
   return { nodes, change, start, over, stop }
 }
 
-/** What is dragged: React Flow names one node, or all that are selected. */
+/** The nodes that are dragged: React Flow names one node, or all that are selected. */
 function listMoved(one: FlowNode | FlowNode[], all?: FlowNode[]): FlowNode[] {
   return Array.isArray(one) ? one : (all ?? [one])
 }

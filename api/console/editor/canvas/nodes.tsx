@@ -9,7 +9,7 @@ import type { End } from '../graph/model.ts'
 import type { HandleShown, NoteNode, StepNode } from './flow.ts'
 import { Sign } from './signs.tsx'
 
-/** What can be done on the canvas itself; it stays the same object. */
+/** The acts on the canvas itself; it stays the same object. */
 export type CanvasActions = {
   addAfter: (end: End) => void
   addInto: (edge: GraphEdge) => void

@@ -17,7 +17,7 @@ type ToolsProps = {
   onConnect: (id: string) => void
 }
 
-/** What can be done on the canvas, and with what is chosen there. */
+/** The tools of the canvas, and of the nodes that are chosen there. */
 export function Tools({ store, acts, readOnly, onAdd, onNote, onOpen, onConnect }: ToolsProps) {
   const past = useEditor(store, (state) => state.past.length > 0)
   const future = useEditor(store, (state) => state.future.length > 0)

@@ -98,7 +98,7 @@ export function disconnect(draft: Draft, source: End, target: string): Draft {
   return { ...draft, edges: draft.edges.filter((edge) => !isEdge(edge, source, target)) }
 }
 
-/** Removes nodes, with what stands in them, and notes. */
+/** Removes nodes, with the nodes inside them, and notes. */
 export function remove(draft: Draft, ids: Iterable<string>): Draft {
   const gone = withChildren(draft.nodes, ids)
   return {
@@ -129,7 +129,7 @@ export function putInto(draft: Draft, ids: Iterable<string>, parentId: string | 
     return { ...rest, position, ...(parentId ? { parentId } : {}) }
   })
   const parents = new Map(nodes.map((node) => [node.id, node.parentId]))
-  // What was wrong before stays, to be mended.
+  // Edges that were wrong before stay, to be mended.
   const crosses = ({ source, target }: GraphEdge) =>
     (chosen.has(source) || chosen.has(target)) && parents.get(source) !== parents.get(target)
   return { ...draft, nodes, edges: draft.edges.filter((edge) => !crosses(edge)) }

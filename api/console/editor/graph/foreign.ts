@@ -3,7 +3,7 @@ import { type ImportPlan, planImport } from '../../workflows/transfer/data.ts'
 import type { Acts } from './acts.ts'
 import type { EditorStore, Fault } from './store.ts'
 
-/** Nodes of n8n, as its editor puts them on the clipboard; undefined if the text is none of that. */
+/** Nodes of n8n, as its editor puts them on the clipboard; undefined if the text has none. */
 function readForeign(text: string): object | undefined {
   if (!/"type"\s*:\s*"(@n8n\/)?n8n-nodes-/.test(text)) return undefined
   try {

@@ -72,7 +72,7 @@ export function kindOf(type: string): Kind {
   return { group, sign, label: label ?? nameConstant(type) }
 }
 
-/** What a new node starts with, where an empty config is none. */
+/** The config that a new node starts with, if its type does not accept an empty one. */
 const STARTS: Record<string, Record<string, unknown>> = {
   SET: { values: {} },
   WAIT: { durationMs: 1_000 },

@@ -92,7 +92,7 @@ export function placeNoted(
   return { nodes, notes: followNodes(notes, measureSpots(placed, types), measureSpots(nodes, types)) }
 }
 
-/** Where each node stands on the canvas, and how large it is. */
+/** The place and size of each node on the canvas. */
 function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<string, Box> {
   const { sizes } = fitLoops(nodes, types)
   return new Map(
@@ -103,7 +103,7 @@ function measureSpots(nodes: readonly EditorNode[], types: NodeTypes): Map<strin
   )
 }
 
-/** Where a node stands on the canvas. */
+/** The place of a node on the canvas. */
 export function findSpot(nodes: readonly EditorNode[], id: string): Point {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const spot = { x: 0, y: 0 }
@@ -116,7 +116,7 @@ export function findSpot(nodes: readonly EditorNode[], id: string): Point {
   return spot
 }
 
-/** The given nodes with all that stands in them. */
+/** The given nodes with all nodes inside them. */
 export function withChildren(nodes: readonly GraphNode[], ids: Iterable<string>): Set<string> {
   const all = new Set(ids)
   const bodies = groupNodes(nodes)
@@ -124,13 +124,13 @@ export function withChildren(nodes: readonly GraphNode[], ids: Iterable<string>)
   return all
 }
 
-/** The order in which the canvas draws and the keyboard visits: what stands in a loop comes after it. */
+/** The order in which the canvas draws and the keyboard visits: nodes inside a loop come after it. */
 export function sortForCanvas(nodes: readonly EditorNode[]): EditorNode[] {
   const bodies = groupNodes(nodes)
   const list = (id: string | null): EditorNode[] =>
     (bodies.get(id) ?? []).flatMap((node) => [node, ...(isLoop(node.type) ? list(node.id) : [])])
   const sorted = list(null)
-  // What stands in a node that is no loop is not lost.
+  // Nodes inside a node that is not a loop are not lost.
   const seen = new Set(sorted.map(({ id }) => id))
   return [...sorted, ...nodes.filter(({ id }) => !seen.has(id))]
 }
@@ -193,7 +193,7 @@ export function findLoopAt(
   return loops.filter(holds).at(-1)?.id
 }
 
-/** Where something of this size fits beside and below what stands in the same body. */
+/** A place for a box of this size, beside and below the boxes in the same body. */
 export function findRoom(
   nodes: readonly EditorNode[],
   sizes: ReadonlyMap<string, Size>,

@@ -56,8 +56,8 @@ export function findStore(key: string): EditorStore | undefined {
 }
 
 /**
- * Sends the draft. What is refused is kept as faults of the nodes, and thrown; of what is saved the warnings are kept.
- * Somebody may edit on meanwhile. Without `over` a state that somebody else has saved is not overwritten.
+ * Sends the draft. A refusal is kept as faults of the nodes, and thrown; a saved draft's warnings are kept. The user
+ * may go on editing meanwhile. Without `over` a state that another user has saved is not overwritten.
  */
 export async function send(
   store: EditorStore,

@@ -55,7 +55,7 @@ export function Content(props: ContentProps) {
   const steps = record.step === null ? (tree.steps.get(placeOf(record)) ?? []) : []
   const error = tellRecordError(record)
   const alone = record.step === null && !/TRIGGER$/.test(record.nodeType) && whole && !run.hidden
-  // Of what has not succeeded they say why, so they come first.
+  // For a record that has not succeeded, the attempts say why, so they come first.
   const attempts = <Attempts executionId={run.id} record={record} hidden={run.hidden} now={now} />
   return (
     <>

@@ -20,7 +20,7 @@ export function Detail(props: DetailProps) {
   const node = graph?.nodes.find(({ id }) => id === nodeId)
   const name = record ? nameRecord(record) : node?.name || nodeId
   const place = useRef<HTMLElement>(null)
-  // What was read of the record before is of no use to the next one.
+  // A new record is shown from its top, wherever the last one was scrolled to.
   const shown = record?.id ?? nodeId
   // biome-ignore lint/correctness/useExhaustiveDependencies: another record begins at its top
   useEffect(() => {

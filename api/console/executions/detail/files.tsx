@@ -15,7 +15,7 @@ const MAX_IMAGE = 16 * 1024 * 1024
 const MAX_SHOWN = 20
 const MAX_LOOKED = 20_000
 
-/** The files in values, with a way to download each; images are shown, and texts when somebody asks for them. */
+/** The files in values, with a way to download each; images are shown, and texts when the user asks for them. */
 export function Files({ executionId, values }: { executionId: string; values: unknown[] }) {
   const files = findFiles(values)
   if (files.length === 0) return null

@@ -25,7 +25,7 @@ export function useChosen(tree: Tree) {
         change({ node: nodeId, at: iteration ?? '', step: step ? String(step) : '' }),
       [change],
     ),
-    /** Of a node that ran more than once, the page finds the record. */
+    /** If the node ran more than once, the page finds the record. */
     chooseNode: (node: string) => change({ node, at: '', step: '' }),
     close: useCallback(() => change({ node: '', at: '', step: '' }), [change]),
     filter: (on: boolean) => change({ failed: on ? '1' : '' }),
@@ -41,7 +41,7 @@ function findRecord(tree: Tree, { node, at, step }: State): RecordState | undefi
   }
   const all = tree.byNode.get(node) ?? []
   if (at) return all.find(({ iteration }) => iteration === at)
-  // Of a node that ran more than once, what failed is looked for first, then what goes on.
+  // If the node ran more than once, a failed record comes first, then one that goes on.
   return all.find(({ status }) => status === 'FAILED') ?? all.find(({ status }) => isOpen(status)) ?? all[0]
 }
 
@@ -53,7 +53,7 @@ export function useRows(tree: Tree, { record, failedOnly, view }: ReturnType<typ
     () => listRows(tree, { open: folds, picks, failedOnly, tools: view !== 'timeline' }),
     [tree, folds, picks, failedOnly, view],
   )
-  // What is chosen is not folded away, unless the user folds it then.
+  // The chosen record is not folded away, unless the user folds it then.
   const chosenPlace = record ? `${placeOf(record)} ${record.step ?? ''}` : ''
   const latest = useRef({ tree, record })
   latest.current = { tree, record }

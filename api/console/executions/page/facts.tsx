@@ -81,7 +81,7 @@ function Links({ ids }: { ids: readonly string[] }) {
   )
 }
 
-/** Whom the service calls at the end, and whether it has. */
+/** The receiver that the service calls at the end, and whether it has. */
 function tellCallback({ url, status, attempts, lastError }: NonNullable<Run['callback']>): string {
   const tried = attempts > 1 ? ` (${attempts} attempts)` : ''
   return `${status.toLowerCase()}${tried}: ${url}${lastError ? `, ${lastError}` : ''}`

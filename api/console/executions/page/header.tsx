@@ -20,7 +20,7 @@ type HeaderProps = {
   now: number
 }
 
-/** What an execution is, how it stands, and what can be done with it. */
+/** The head of an execution: its workflow, its state, and the acts on it. */
 export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
   const may = useRole(teamId)
   const { acts, asked, close } = useActs(run, teamId)
@@ -28,7 +28,7 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
   const open = isOpen(run.status)
   useCommands(useMemo(() => acts.map(({ label, start }) => ({ id: label, label, run: start })), [acts]))
   const plain = acts.filter(({ look }) => !look)
-  // While it goes on, what starts another one stands back.
+  // While it goes on, the acts that start another one are in the menu.
   const beside = open ? [] : plain.slice(0, 1)
   const inMenu = open ? plain : plain.slice(1)
   return (

@@ -1,7 +1,7 @@
 import { executeWorkflow } from './data.ts'
 import { ValuesDialog } from './dialog.tsx'
 
-/** What was sent last to each workflow, as long as the console is open. */
+/** The text that was sent last to each workflow, as long as the console is open. */
 const sent = new Map<string, string>()
 
 type Props = {

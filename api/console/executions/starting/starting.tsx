@@ -89,7 +89,7 @@ type NodeProps = {
   nodeId: string
   name: string
   input: unknown
-  /** Of a node in a loop what `$item` was; missing for others. */
+  /** The value of `$item` for a node in a loop; missing for others. */
   item?: unknown
   output: unknown
   handle: string | null

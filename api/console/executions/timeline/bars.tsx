@@ -35,7 +35,7 @@ export function Bars({ record, run, begin, span, now, kind, text }: BarsProps) {
 function OneAttempt({ of, begin, span, now }: Omit<BarProps, 'of' | 'kind'> & { of: NodeAttempt }) {
   const { attempt, status, endedAt, error } = of
   const from = Date.parse(of.startedAt!) - begin
-  // Nobody noted when a lost one ended.
+  // The end of a lost attempt was never noted.
   const to = endedAt ? Date.parse(endedAt) - begin : status === 'RUNNING' ? now - begin : from
   if (to < span.from || from > span.to) return null
   const left = Math.max(from, span.from)
@@ -112,7 +112,7 @@ export function Bar({ of, begin, span, now, kind, text = '', plan = null }: BarP
 type TextPlace = { start: number; end: number; last: number; length: number; kind: string }
 
 /**
- * Where a bar's text stands: behind all that is drawn; without room there, before the bar, in it, or over dashes. Null
+ * The place of a bar's text: behind all that is drawn; without room there, before the bar, in it, or over dashes. Null
  * if it would hide attempts.
  */
 function placeText({ start, end, last, length, kind }: TextPlace) {

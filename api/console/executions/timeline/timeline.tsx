@@ -16,7 +16,7 @@ const ROW = 32
 const ZOOM = 1.6
 const TICKS = 5
 
-/** What is planned is in the picture if it comes within as long again as it has taken, or within this time. */
+/** A planned time is in the picture if it comes within as long again as the execution has taken, or within this time. */
 const SOON_MS = 60_000
 
 const WAITS = new Set(['APPROVAL', 'WAIT', 'WAIT_FOR_EVENT', 'SUB_WORKFLOW'])

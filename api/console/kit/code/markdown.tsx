@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import './markdown.css'
 
-/** So much is read: a text of a user must not hold up the page. */
+/** The number of characters that are read: a text of a user must not hold up the page. */
 const MAX_LENGTH = 20_000
 
 /**

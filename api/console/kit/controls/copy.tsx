@@ -15,7 +15,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** A button that copies; `label` says what, for those who do not see what stands beside it. */
+/** A button that copies; `label` says what, for those who do not see the text beside it. */
 export function CopyButton({
   text,
   label = 'Copy',

@@ -13,7 +13,7 @@ export function useControl(): Partial<Control> {
 type FieldProps = {
   label: ReactNode
   help?: ReactNode
-  /** What is wrong with it: `problemAt(error, 'name')`. */
+  /** The field's problem: `problemAt(error, 'name')`. */
   error?: string | undefined
   required?: boolean
   hideLabel?: boolean

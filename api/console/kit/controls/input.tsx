@@ -50,7 +50,7 @@ export function TextArea({
 /** A number, or undefined while the field is empty. */
 export function NumberInput({ value, onChange, ...props }: Props<'input'> & Changing<number | undefined>) {
   const control = useControl()
-  // What was typed stays as it is: "1." and "1e" are on the way to a number.
+  // The typed text stays as it is: "1." and "1e" are on the way to a number.
   const [text, setText] = useState(value === undefined ? '' : String(value))
   useEffect(() => {
     setText((before) => (readNumber(before) === value ? before : value === undefined ? '' : String(value)))

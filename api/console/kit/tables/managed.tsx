@@ -12,10 +12,10 @@ type ManagedProps<Row extends Thing> = {
   label: string
   rows: readonly Row[]
   mayChange: boolean
-  /** What is said while there are none. */
+  /** The text of an empty list. */
   empty: { title: string; text: ReactNode }
   add: { label: string; onClick: () => void }
-  /** What is told of each; a column with whether it is on, and one with what can be done, come behind. */
+  /** The columns of the list; a column with whether it is on, and one with the acts, come behind. */
   columns: (Column<Row> | false)[]
   onOff?: {
     heading: string
@@ -25,7 +25,7 @@ type ManagedProps<Row extends Thing> = {
     change: (row: Row, on: boolean) => Promise<unknown>
     said: (row: Row, on: boolean) => string
   }
-  /** The one thing that everybody can do who sees the list, beside the menu. */
+  /** The one act that all who see the list can do, beside the menu. */
   act?: (row: Row) => ReactNode
   /** For those who may change it. */
   menu: (row: Row) => MenuItem[]

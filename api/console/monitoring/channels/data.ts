@@ -38,7 +38,7 @@ export async function rotateChannelSecret({ teamId, id }: Channel) {
   return read(one['rotate-secret'].$post({ param: { teamId, id } }))
 }
 
-/** What was sent to all channels. */
+/** The deliveries to all channels. */
 export function useDeliveries(teamId: string, page: number) {
   const query = { page: String(page), size: '10' }
   return useRead(

@@ -9,7 +9,7 @@ import { useDeliveries } from './data.ts'
 
 const TONES: Record<string, Tone> = { DELIVERED: 'good', FAILED: 'bad', PENDING: 'warn' }
 
-/** What was sent of alerts, the newest first. */
+/** The deliveries of alerts, the newest first. */
 export function Deliveries() {
   const { teamId } = useTeam()
   const [query, , linkTo] = useQueryState({ tab: 'usage', page: '' })

@@ -38,7 +38,7 @@ export async function sendReport(teamId: string, id: string) {
   return write(read(one.send.$post({ param: { teamId, id } })))
 }
 
-/** What came of its mails, the latest first. */
+/** The runs with the outcomes of its mails, the latest first. */
 export function useReportRuns(teamId: string, id: string) {
   return useRead(
     [teamId, 'runs', id],

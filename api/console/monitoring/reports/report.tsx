@@ -95,7 +95,7 @@ export function RunStatus({ status }: { status: string }) {
   return <Pill tone={TONES[status]}>{nameConstant(status)}</Pill>
 }
 
-/** What came of the mails of a report. */
+/** The outcomes of the mails of a report. */
 export function RunsDialog({
   teamId,
   report,

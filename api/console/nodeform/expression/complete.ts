@@ -97,7 +97,7 @@ function listKeys(value: unknown): Completion[] {
     const plain = /^[A-Za-z_]\w*$/.test(key)
     return {
       label: key,
-      // What was written of the backticks is replaced with the word.
+      // The backticks that were typed are replaced with the word.
       apply: plain ? key : `\`${key}\``,
       type: 'property',
       detail: text.length > 40 ? `${text.slice(0, 40)}…` : text,

@@ -38,7 +38,7 @@ export type ExpressionProps = {
 type EditorProps = ExpressionProps & {
   mode: 'template' | 'whole'
   readOnly: boolean
-  /** What is wrong with it, and where. */
+  /** The fault of the expression, and its place. */
   problem: Reading | null
   invalid: boolean
   id?: string

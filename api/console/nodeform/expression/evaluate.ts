@@ -17,7 +17,7 @@ type Asked = {
 /** How long typing must have paused before it is asked. */
 const PAUSE_MS = 350
 
-/** The value of an expression in the last run. What was asked before is given up. */
+/** The value of an expression in the last run. An earlier question is given up. */
 export function useEvaluation({ expression, as, place, node, enabled }: Asked): Reading | null {
   const [reading, setReading] = useState<Reading | null>(null)
   const items = itemsOf(node)
@@ -63,7 +63,7 @@ function shorten(message: string, text: string): string {
 /** The place in the text that an error names, by its words: they count within the braces of its expression. */
 function findMark(message: string, text: string): Mark | undefined {
   const [, count, inner = ''] = /\(character (\d+) of \{\{ (.*) \}\}\)$/s.exec(message) ?? []
-  // Of several expressions the one with exactly these words.
+  // If there are several expressions, the one with exactly these words.
   const exact = [...text.matchAll(/\{\{\s*(.*?)\s*\}\}/gs)].find((one) => one[1] === inner)
   const start = exact ? exact.index + exact[0].indexOf(inner) : text.indexOf(inner)
   if (count && start >= 0) {

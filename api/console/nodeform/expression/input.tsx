@@ -21,7 +21,7 @@ export function ExpressionInput(props: ExpressionProps) {
       : mode === 'whole'
         ? value.trim() !== ''
         : value.includes('{{') || value.startsWith('=')
-  // Each is a request: only what somebody works on is read.
+  // Each evaluation is a request: only the field with the focus is read.
   const reading = useEvaluation({ expression: value, as, place, node, enabled: focused && reads })
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only notes that the editor in it has the focus

@@ -53,7 +53,7 @@ export function CredentialField(props: ValueProps) {
   }
   const connect = async () => {
     try {
-      // What is being edited here stays open.
+      // The page with the editor stays open.
       window.open(await connectCredential(id), '_blank', 'noopener')
     } catch (error) {
       notifyError(error)

@@ -96,7 +96,7 @@ const LABELS: Record<string, string> = {
   timeoutMs: 'Time limit (ms)',
 }
 
-/** What of it is not as usual, for the closed section. */
+/** The settings that differ from the defaults, for the closed section. */
 export function tellFailure({ onError, retry, timeoutMs, disabled }: GraphNode): string {
   const said = [
     disabled ? 'disabled' : '',

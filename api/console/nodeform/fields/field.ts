@@ -1,7 +1,7 @@
 import type { ComponentType } from 'react'
 import type { Schema } from '../schema.ts'
 
-/** What becomes of a value; undefined takes it out. */
+/** The change of a value; undefined takes it out. */
 export type Edit = (now: unknown) => unknown
 
 /**

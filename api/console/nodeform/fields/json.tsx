@@ -13,7 +13,7 @@ type JsonProps = {
   refuse?: (value: unknown) => string | undefined
 }
 
-/** A value as JSON. What does not parse stays in the editor, and is not taken. */
+/** A value as JSON. A text that does not parse stays in the editor, and is not taken. */
 export function JsonInput({ value, onChange, label, lines = 14, refuse }: JsonProps) {
   const { readOnly } = useForm()
   const [text, setText] = useState(() => write(value))

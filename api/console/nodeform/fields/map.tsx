@@ -37,7 +37,7 @@ export function MapField({ schema, path, label, value, edit, required, hideLabel
     latest.current = next
     told.current = JSON.stringify(written)
     setRows(next)
-    // A row without a key is none yet.
+    // A row without a key does not count yet.
     if (told.current === before && next.length > 0) return
     edit(() => (next.length === 0 && !required && path !== 'config.values' ? undefined : written))
   }

@@ -7,7 +7,7 @@ type UnknownProps = {
   held: Record<string, unknown>
   known: readonly string[]
   path: string
-  /** Of the object that has the keys. */
+  /** Edits the object that has the keys. */
   edit: (edit: Edit) => void
 }
 

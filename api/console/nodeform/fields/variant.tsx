@@ -25,7 +25,7 @@ export function VariantField({ Value, ...props }: NestedProps) {
     setPicked(Number(text))
     edit((now) => convert(variants[Number(text)]!, now ?? undefined))
   }
-  // What is known of the whole is known of its variant.
+  // The default and the description of the whole hold for its variant.
   const inner = {
     ...variants[chosen]!,
     ...(schema.default === undefined || schema.default === null ? {} : { default: schema.default }),
