@@ -88,22 +88,26 @@ test(`no folder has more than ${MAX_FILES} files, except those of the node types
   expect(crowded.map(([folder]) => folder).filter((folder) => !folder.endsWith('/nodes'))).toEqual([])
 })
 
-test('no two exports share a name', async () => {
+/** The names that two of these files export, with the files. */
+async function listShared(files: string[]) {
   const exported = /^export (?:async )?(?:const|function\*?|type|interface|class) (\w+)/gm
   const names = await Promise.all(
-    // The generated types of rows have the names of their tables, and stay within SQL.
-    sources
-      .filter((file) => file !== 'db/schema.ts')
-      .map(async (file) => {
-        const text = await readFile(join(ROOT, file), 'utf8')
-        return [...new Set([...text.matchAll(exported)].map(([, name]) => name!))].map((name) => ({
-          name,
-          file,
-        }))
-      }),
+    files.map(async (file) => {
+      const text = await readFile(join(ROOT, file), 'utf8')
+      return [...new Set([...text.matchAll(exported)].map(([, name]) => name!))].map((name) => ({
+        name,
+        file,
+      }))
+    }),
   )
   const shared = Map.groupBy(names.flat(), ({ name }) => name)
-  expect([...shared.values()].filter((same) => same.length > 1)).toEqual([])
+  return [...shared.values()].filter((same) => same.length > 1)
+}
+
+test('no two exports share a name, neither in the rooms nor in the console', async () => {
+  // The generated types of rows have the names of their tables, and stay within SQL.
+  expect(await listShared(sources.filter((file) => file !== 'db/schema.ts'))).toEqual([])
+  expect(await listShared(pages)).toEqual([])
 })
 
 test('every test is in the folder of what it tests', async () => {
