@@ -36,7 +36,7 @@ export function readReplyCursor(id: string): ReplyCursor {
   return { at: Number(at), hash, step: Number(step), attempt: Number(attempt) }
 }
 
-/** What a reader is told: text that follows on, that all text so far is void, or that no more will come. */
+/** The news for a reader: text that follows on, that all text so far is void, or that no more will come. */
 export type ReplyNews =
   | { kind: 'text'; text: string; cursor: ReplyCursor }
   | { kind: 'reset' }
@@ -56,7 +56,7 @@ export function createReplyReader(
   let at = 0
   let hash = createTextHash()
   let cuts = feed.text.cutCount()
-  /** What the client has already: its text is passed over, to see whether it is the same. */
+  /** The text that the client has already: it is passed over, to see whether it is the same. */
   let target = 'hash' in from && from.at > 0 ? from : undefined
   /** From here on the saved reply is read; `ahead` is what was read of it and is not told yet. */
   let savedFrom = 'saved' in from && from.at > 0 ? from.at : undefined

@@ -53,7 +53,7 @@ export type ApiDocument = {
 const OPERATION = 'Operation'
 const DOCUMENTED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** What the operations under each tag are about. */
+/** The subjects of the operations under each tag. */
 const TAGS: Record<string, string> = {
   Authentication: 'Accounts, and the sessions of the people who have them',
   Teams: 'Teams and their members',

@@ -116,7 +116,7 @@ export type Engine = {
   /** For each kind of task: how many the worker is working on, and the most it takes. */
   readSlots(): Record<'node' | 'model' | 'segment' | 'workflow', [used: number, most: number]>
   readBudget(): BudgetReading
-  /** What waits in Temporal for any worker of this task queue. */
+  /** The tasks that wait in Temporal for any worker of this task queue. */
   readWaiting(): ReturnType<typeof readWaiting>
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.

@@ -6,7 +6,7 @@ export type Repeating = {
   what: string
   everyMs: number
   log: Logger
-  /** Does what is due. What it throws is logged, and it is called again after `everyMs`. */
+  /** Does the work that is due. Its errors are logged, and it is called again after `everyMs`. */
   run: (signal: AbortSignal) => Promise<unknown>
 }
 

@@ -41,8 +41,8 @@ import { startApi, startProbes } from './serving.ts'
 import { listenToSignals } from './stopping.ts'
 
 /**
- * What a process runs: the API, the worker, or (`service`,
- * under the supervisor) both, so that starts can be eager.
+ * The parts that a process runs: the API, the worker, or (`service`, under the supervisor) both, so that starts can be
+ * eager.
  */
 export type ProcessKind = 'api' | 'worker' | 'service'
 
@@ -191,7 +191,7 @@ export async function runService(kind: ProcessKind): Promise<never> {
   await engine?.stop(failed ? AbortSignal.timeout(config.stopGraceMs) : stopping.hurry)
   if (kind === 'worker') await leave()
   await outside.close()
-  // What they are at may take long, and is done again later.
+  // Their work may take long, and is done again later.
   await Promise.race([others, sleep(OTHERS_MS)])
   await tracing?.stop()
   sealer.stop()

@@ -25,7 +25,7 @@ const MAX_EXPRESSIONS = 10_000
 /** The most units of work for all expressions: more than a graph without `??` and `?:` can have. */
 const MAX_PARSING = 1_500_000
 
-/** What checking how the elements fit together takes for each of them, in units of work. */
+/** The units of work for checking how one element fits to the others. */
 const ELEMENT_WORK = 7
 
 /** The most nodes of a cycle that a message names. */
@@ -70,7 +70,7 @@ export function* checkStructure(
   return { problems: [...problems, ...texts.problems], warnings: texts.warnings }
 }
 
-/** What a valid graph still lacks before its workflow may be activated. */
+/** The faults that a valid graph must lose before its workflow may be activated. */
 export function checkActivation(graph: Graph): Problem[] {
   const triggers = graph.nodes.filter((node) => !node.disabled && nodeType(node.type)?.kind === 'trigger')
   if (triggers.length === 0) {
@@ -225,7 +225,7 @@ function suggestNode(given: string, byId: Map<string, GraphNode>): string {
   return askForSimilar(given, byId.keys())
 }
 
-/** What other tools call the main handle, and the way that IF_ELSE takes otherwise. */
+/** The words of other tools for the main handle, and for the way that IF_ELSE takes otherwise. */
 const HANDLE_WORDS: Record<string, (string | null)[]> = {
   main: [null],
   output: [null],

@@ -116,7 +116,7 @@ export function createPanel({ look, talk }) {
     showForms()
   }
 
-  /** What could not be sent is not lost. @param {string} content */
+  /** A message that could not be sent is not lost. @param {string} content */
   function giveBack(content) {
     input.value = [content, input.value].filter((text) => text !== '').join('\n')
   }
