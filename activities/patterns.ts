@@ -47,7 +47,7 @@ const TOKEN = /\\[\s\S]/g
 
 /**
  * A pattern of ECMA as RE2 writes it; throws for one that refers back by name, which RE2 would take for the letter k.
- * What RE2 does not have stays as it is, and is refused when it is compiled.
+ * Parts that RE2 does not have stay unchanged, and are refused when the pattern is compiled.
  */
 export function translatePattern(source: string): string {
   if (source.match(TOKEN)?.includes('\\k')) throw new Error('invalid escape sequence: `\\k`')

@@ -25,7 +25,7 @@ const STALE_MS = 20_000
 const TOUCH_MS = 5_000
 const LOOK_MS = 200
 
-/** What the system answers where this process may not write to its own folder. */
+/** The system's errors if this process may not write to its own folder. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS'])
 
 /**

@@ -24,9 +24,7 @@ import type { Graph } from '../workflows/graph/graph.ts'
 import type { Problem } from '../workflows/problem.ts'
 import type { ErrorBody } from './http/responses.ts'
 
-/**
- * What a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'.
- */
+/** The values that a handler can read from its context. `scope` is set after each `accept` whose role is not 'public'. */
 export type AppEnv = {
   Variables: {
     scope: Scope
@@ -42,7 +40,7 @@ export type AppEnv = {
     graph?: Graph
     /** That graph as it was sent. */
     givenGraph?: { nodes: unknown; edges: unknown }
-    /** What in that graph may be a mistake. */
+    /** The warnings about that graph. */
     graphWarnings?: Problem[]
     /** The keys of a JSON body that the route does not know, and those that it does. */
     unknownKeys?: { unknown: string[]; known: string[] }
@@ -55,7 +53,7 @@ export type AppEnv = {
     log: Logger
     /** The trace context of the request's span, if the request is traced. */
     trace?: TraceContext
-    /** What the request counts against, if that does not follow from who has sent it. */
+    /** The buckets that the request counts against, if they do not follow from its caller. */
     buckets?: CountedCaller[]
     /**
      * The widget that the request is about, and its visitor, if they have shown who they are. `isOwnPage`: it comes from
@@ -148,6 +146,6 @@ export type ApiDeps = {
   carryOut: (errand: Errand) => Promise<boolean>
   /** Temporal's own web UI, if it has one that people can reach. */
   temporalUi?: TemporalUi | undefined
-  /** What Temporal knows about a workflow's schedules on these nodes. Rejects if Temporal is unreachable. */
+  /** Temporal's schedules of a workflow on these nodes. Rejects if Temporal is unreachable. */
   describeSchedules?: ((workflowId: string, nodeIds: string[]) => Promise<RegisteredSchedule[]>) | undefined
 }

@@ -72,7 +72,7 @@ export const environment = v.object({
   TEMPORAL_NAMESPACE: v.optional(v.string(), 'default'),
   TEMPORAL_TLS: v.optional(flag),
   TEMPORAL_API_KEY: v.optional(v.string()),
-  // What they name is read and checked by worker/tls.ts.
+  // worker/tls.ts reads and checks the files that these name.
   TEMPORAL_TLS_SERVER_CA_CERT_PATH: v.optional(v.string()),
   TEMPORAL_TLS_CLIENT_CERT_PATH: v.optional(v.string()),
   TEMPORAL_TLS_CLIENT_KEY_PATH: v.optional(v.string()),

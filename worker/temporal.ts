@@ -86,7 +86,7 @@ export async function checkServer(address: string, namespace: string): Promise<v
   }
 }
 
-/** What client and worker connections have in common. */
+/** The options that client and worker connections share. */
 function describeConnection(config: Config) {
   const { address, tls, apiKey } = config.temporal
   if (!address) throw new Error('no Temporal address')

@@ -48,8 +48,8 @@ export function hasHandles(output: unknown): output is { handles: Record<string,
 const LIST_KEYS = new Set(['items', 'from', 'handles'])
 
 /**
- * What leaves a node by one of the several handles by which it left with this output: of a node that does not work on
- * items, the output itself.
+ * The value that leaves a node by one of the several handles by which it left with this output: for a node that does
+ * not work on items, the output itself.
  */
 export function partOf(output: unknown, handle: string | null): unknown {
   if (!hasHandles(output)) return output

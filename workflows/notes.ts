@@ -3,7 +3,7 @@ import type { NodeNotes } from './run/records.ts'
 /** The most that a record's notes have, in bytes of JSON. */
 const MAX_NOTES_BYTES = 16_000
 
-/** What one entry may have, in characters: longer ones are cut. */
+/** The most characters of one entry: longer ones are cut. */
 const MAX_ENTRY = 4_000
 
 /** The room for the entries that tell how many others were left out. */

@@ -36,7 +36,7 @@ export function readReplyCursor(id: string): ReplyCursor {
   return { at: Number(at), hash, step: Number(step), attempt: Number(attempt) }
 }
 
-/** What a reader is told: text that follows on, that all text so far is void, or that no more will come. */
+/** The news for a reader: text that follows on, that all text so far is void, or that no more will come. */
 export type ReplyNews =
   | { kind: 'text'; text: string; cursor: ReplyCursor }
   | { kind: 'reset' }

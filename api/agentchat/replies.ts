@@ -32,7 +32,7 @@ export type ReplyStreamOptions = {
   resets: boolean
   /** For visitors of a page: nothing that says how the reply came about. */
   isPublic?: boolean
-  /** Who reads it, also by a token of theirs. */
+  /** The person who reads it, also by a token of theirs. */
   personId: string
   /** The reply is new, so it has no earlier readers: a Last-Event-ID that came along is that of another reply. */
   isNew?: boolean
@@ -78,7 +78,7 @@ export function createReplyStreams(deps: ApiDeps) {
       { executionId, resets, isPublic = false, isNew = false, personId, check, leave }: ReplyStreamOptions,
     ): Response {
       const given = readReplyCursor(readLastEventId(c))
-      // Who posts a message wants its reply, also if they repeat it.
+      // A caller who posts a message wants its reply, also if they repeat the message.
       const from = isNew || (c.req.method === 'POST' && 'ended' in given) ? START : given
       if ('ended' in from) {
         leave()
@@ -129,7 +129,7 @@ function describeEnd(state: ReplyState | 'gone'): object {
   return { type: 'done', tokenUsage, ...(state.isUsageKnown ? {} : { usageKnown: false }) }
 }
 
-/** What a visitor is told instead of an error. */
+/** The message to a visitor in place of an error. */
 const NO_REPLY = 'There is no reply to this message. Please try again.'
 
 function describePublicEnd(state: ReplyState | 'gone'): object {

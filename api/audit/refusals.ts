@@ -48,7 +48,7 @@ async function describeRefused(deps: ApiDeps, c: Context<AppEnv>, { code }: Faul
   const id = c.req.param('id')
   const has = teamId === undefined ? undefined : (scope.roles.get(teamId) ?? null)
   const details = { ...request, needs: rule?.role ?? null, ...(has === undefined ? {} : { has }) }
-  // Who shows nothing may name any team.
+  // An anonymous caller may name any team, so it does not count.
   const isKnown = scope.actor.kind !== 'ANONYMOUS' || rule?.role === 'public'
   const resourceId = id !== undefined && isUuid(id) ? id.toLowerCase() : null
   return { act: 'ACCESS_DENIED', scope, teamId: isKnown ? teamId : undefined, resourceId, details }

@@ -12,7 +12,7 @@ import { joinPath } from '../../workflows/problem.ts'
 /** How deep a body of JSON may be, and how many values it may have: each entry of a list or an object is one. */
 export type JsonBounds = { depth: number; values: number }
 
-/** What every body is held to. The values are bounded by its bytes alone. */
+/** The bounds of every body. The number of values is bounded by the body's bytes alone. */
 const JSON_BOUNDS: JsonBounds = { depth: 64, values: Number.POSITIVE_INFINITY }
 
 export type JsonSettings = { charset?: string | undefined; largeNumbers?: LargeNumbers } & Partial<JsonBounds>

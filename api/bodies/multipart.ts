@@ -14,11 +14,11 @@ const MAX_FIELD_BYTES = 1_500_000
 /** The most bytes of a boundary. */
 const MAX_BOUNDARY = 200
 
-/** What a part says of its file. `type` is as it was sent, and '' if it was not. */
+/** The facts about the file of a part. `type` is as it was sent, and '' if it was not. */
 export type FilePart = { name: string; filename: string; type: string }
 
 export type FormTaker = {
-  /** Makes the value of a file of its bytes. What it rejects with ends the form. */
+  /** Makes the value of a file of its bytes. Its rejection ends the form. */
   takeFile(part: FilePart, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
   /** The most files; without it as many as parts. */
   maxCount?: number | undefined
@@ -154,7 +154,7 @@ function countIn(chunk: Uint8Array, delimiter: Buffer): number {
   return count
 }
 
-/** What breaks off is the sender's fault: the error says so instead of what the connection says. */
+/** A broken stream is the sender's fault: the error says so instead of the connection's words. */
 export async function* whole(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* stream

@@ -13,7 +13,7 @@ const CLOSED_QUOTES = /^(?:[^"]|"(?:[^"\\]|\\[\s\S])*")*$/
 
 type Head = { name: string; filename: string | undefined; type: string } | { name?: undefined; fault: string }
 
-/** What a part of a form says of itself, or what is wrong with that. */
+/** The head of a part of a form, or its fault. */
 export function readPartHead(header: PartHeaders): Head {
   const type = header['content-type']?.[0] ?? ''
   if (isCut(header)) return { fault: 'one has more headers than are read' }

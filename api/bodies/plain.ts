@@ -31,7 +31,7 @@ export function readPlain(
 
 const FORM = 'application/x-www-form-urlencoded'
 
-/** What `curl -d` sends is said to be a form, even if it is any text. */
+/** The body that `curl -d` sends is declared as a form, even if it is any text. */
 function readForm(bytes: Uint8Array, charset: string | undefined): unknown {
   const isWide = charset !== undefined && /^(utf-16|iso-2022)/i.test(demandCharset(charset).encoding)
   // Their letters are not the bytes that divide a form. The escapes are then of UTF-8, as in browsers.

@@ -13,7 +13,7 @@ const PIECE = 32 * 1024
 
 export type BodySettings = {
   readAway: BodyReader
-  /** Whose body it is, for the turns of the other thread. */
+  /** The owner of the body, for the turns of the other thread. */
   asker: Asker
 } & PlainSettings
 

@@ -118,7 +118,7 @@ const STATUSES: Partial<Record<Fault['code'], 401 | 403 | 404 | 409>> = {
 }
 const PAGES = [401, 403, 404, 409]
 
-/** What an authorization server may say instead of a code (RFC 6749, 4.1.2.1). */
+/** The errors that an authorization server may send instead of a code (RFC 6749, 4.1.2.1). */
 const REFUSALS: Record<string, string> = {
   access_denied: 'The access was denied there',
   invalid_request: 'The authorization server misses something in the request',

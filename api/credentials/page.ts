@@ -16,7 +16,7 @@ export const CONNECT_PAGE_POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/** What a person sees who comes back from an authorization server. Its texts are our own, or names out of rows. */
+/** The page for a person who comes back from an authorization server. Its texts are our own, or names out of rows. */
 export function renderConnectPage(title: string, lines: string[]): string {
   const page = html`<!doctype html>
 <html lang="en">

@@ -2,7 +2,7 @@ import type { Rule } from '../http/accept.ts'
 import { ANY_HOST } from '../http/host.ts'
 import { isInTeam } from './roles.ts'
 
-/** What each error response means, by status. */
+/** The meaning of each error response, by status. */
 export const FAULTS: Record<number, string> = {
   400: 'The input is invalid. The response names every invalid field',
   401: 'The credentials are missing, wrong or expired',

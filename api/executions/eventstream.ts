@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { isDatabaseAway } from '../../db/connection.ts'
 import type { AppEnv } from '../env.ts'
 
-/** What a client reads its events from. */
+/** The reader of a client's events. */
 export type EventReader = {
   /** Whether there may be more to read. */
   isBehind(): boolean

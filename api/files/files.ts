@@ -9,7 +9,7 @@ import { paging } from '../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema } from '../http/responses.ts'
 import { sendFile } from './send.ts'
 
-/** What a browser may show instead of saving it: pictures, which can hold no script. */
+/** The types that a browser may show instead of saving: pictures, which can hold no script. */
 const SHOWN = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 
 const FileSchema = v.pipe(

@@ -22,8 +22,8 @@ import type { ErrorBody, FaultStatus, ResponseSpec } from './responses.ts'
 type Schema = v.GenericSchema
 
 /**
- * What a route takes, how it responds, and who may call it. `accept` checks the credentials, the role and the
- * input; the verb in `db/` checks the right again. The OpenAPI document shows all of it.
+ * The input of a route, its responses, and its callers. `accept` checks the credentials, the role and the input; the
+ * verb in `db/` checks the right again. The OpenAPI document shows all of it.
  */
 export type Rule = {
   /** The operation's id in the OpenAPI document, and so its name in generated clients. */

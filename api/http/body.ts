@@ -58,7 +58,7 @@ export async function* readChunks(c: Context): AsyncGenerator<Uint8Array, void, 
 /** Bodies of more bytes are parsed in turns. */
 const PARSED_AT_ONCE = 64 * 1024
 
-/** What a route allows of a JSON body: by default 1.5 MB and JSON_BOUNDS. */
+/** The bounds of a route's JSON body: by default 1.5 MB and JSON_BOUNDS. */
 export type BodyLimits = { bytes?: number | undefined } & Partial<JsonBounds>
 
 /**

@@ -7,7 +7,7 @@ const ALLOWED_HEADERS =
 const EXPOSED_HEADERS =
   'Content-Disposition, ETag, Location, Preference-Applied, Retry-After, X-Next-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Fields'
 
-/** What visitors of other people's pages call: each widget says itself from where. */
+/** The routes for visitors of other people's pages: each widget names its own origins. */
 const WIDGETS = '/api/public/widgets/'
 
 /** Lets pages of these origins, and no others, call the API with their users' cookies. */

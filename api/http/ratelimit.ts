@@ -51,7 +51,7 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
     try {
       count ??= await countRequest(deps.store, counted)
     } catch (error) {
-      // What only reads goes on. Whatever else, such as a guessed password, would go on without a limit.
+      // Requests that only read go on. Others, such as a guessed password, would go on without a limit.
       if (READS.has(c.req.method) && isReadOnly(error)) return
       throw error
     }

@@ -127,7 +127,7 @@ export const InputErrorSchema = v.pipe(
   v.title('InputError'),
 )
 
-/** What a response says about a request that was carried out, but may not do what was meant. */
+/** The warnings about a request that was carried out, but may not do what was meant. */
 export const warningsEntry = {
   warnings: v.optional(
     v.pipe(

@@ -29,7 +29,7 @@ const SAID = {
   NEVER: 'You get no mail of any team, and no questions whether you want some.',
 } as const
 
-/** What each button says, and after which answers it is of no use. */
+/** The label of each button, and the states in which it is of no use. */
 const BUTTONS: { choice: MailChoice; label: string; done: ChoiceView['state'][] }[] = [
   { choice: 'yes', label: 'Yes, I want mails of this team', done: ['YES'] },
   { choice: 'stop', label: 'No mails of this team', done: ['NO', 'NEVER'] },

@@ -168,7 +168,7 @@ function createReportRunRoutes() {
     )
 }
 
-/** What keeps a report that is kept from being sent, or from being sent to all. */
+/** The warnings about a saved report that is not sent, or not sent to all. */
 function warnOfMail({ emailProof }: Store, { credentialId, held, recipientStates }: ScheduledReport) {
   if (credentialId !== null) return {}
   const message = 'The service has no mail server: until its operator sets SMTP_URL, nothing is sent'

@@ -11,7 +11,7 @@ export function tellRightsChange(bus: Bus, widgetId: string): void {
   bus.tell(TELL + widgetId)
 }
 
-/** Who may have lost a right. */
+/** The watch over losses of rights. */
 export type RightsWatch = {
   /** Calls `check` whenever this person, with their tokens, may have lost a right. Returns what ends that. */
   watch(userId: string, check: () => void): () => void

@@ -12,7 +12,10 @@ const AWAY_MS = 500
 /** It is looked so long after an end, as timers may be a little early. */
 const LATE_MS = 20
 
-/** What ends later than a timer can wait (25 days) is found by the streams' own checks; nothing else lasts that long. */
+/**
+ * A right that ends later than a timer can wait (25 days) is found by the streams' own checks; nothing else lasts that
+ * long.
+ */
 const MAX_TIMER_MS = 2 ** 31 - 1_000
 
 /**

@@ -1,7 +1,7 @@
 import { type JWTHeaderParameters, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 
-/** What a signed text is for. Each purpose has a key of its own, so that none passes for another. */
+/** The purpose of a signed text. Each has a key of its own, so that none passes for another. */
 export type Purpose = 'session' | 'device' | 'visitor' | 'widget page'
 
 /** The content of a signed text: its subject, and further claims. */

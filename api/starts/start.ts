@@ -122,7 +122,7 @@ function ignoreThrottled(error: unknown): false {
   throw error
 }
 
-/** What others call the data that an execution is started with. */
+/** The words of others for the data that an execution is started with. */
 const DATA_WORDS = ['input', 'inputs', 'inputData', 'payload', 'body', 'json', 'variables', 'parameters']
 
 const DATA_KEYS = Object.fromEntries(DATA_WORDS.map((word) => [word, 'data']))

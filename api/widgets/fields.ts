@@ -23,7 +23,7 @@ const originsField = v.pipe(
   v.transform((origins) => [...new Set(origins)]),
 )
 
-/** A name or an address. What URLs allow besides would say more than an origin in a policy. */
+/** A name or an address. Other characters of URLs could add more than an origin to a policy. */
 const HOST = /^([a-z0-9_.-]+|\[[0-9a-f:.]+\])$/
 
 /** The origin as browsers send it; undefined if the text is something else, or more. */
@@ -143,7 +143,7 @@ export const WidgetSchema = v.pipe(
   v.title('Widget'),
 )
 
-/** What a page with the widget may know. */
+/** The facts that a page with the widget may know. */
 export const PublicWidgetSchema = v.pipe(
   v.object({ theme: ThemeSchema, collectEmail: v.boolean() }),
   v.title('PublicWidget'),

@@ -92,7 +92,7 @@ export function readOpenWidget(c: Context<AppEnv>): OpenWidget {
   return readWidgetOf(c).open
 }
 
-/** Who asks, if they have shown it. */
+/** The visitor who asks, if they have shown a token. */
 export function readVisitor(c: Context<AppEnv>): WidgetVisitor | undefined {
   return readWidgetOf(c).visitor
 }

@@ -65,7 +65,7 @@ function fillIn({ nodes, secrets }: GivenDocument) {
   return fillSecrets(list, omitted, () => randomBytes(24).toString('base64url'))
 }
 
-/** The graph of an export of this service. That of n8n is made, and then read, by `planImport`. */
+/** The graph of an export of this service. `planImport` makes and reads that of an export of n8n. */
 function findGraph({ workflow }: Record<string, unknown>) {
   if (!isOwnDocument(workflow)) return undefined
   const { nodes, edges, expressions: given } = workflow

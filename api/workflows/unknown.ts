@@ -24,7 +24,7 @@ export const ABOUT_UNKNOWN_KEYS =
 const MAX_LISTED = 10
 const MAX_PATH_CHARACTERS = 100
 
-/** What a request names that nothing reads: keys of configs, and others. */
+/** The keys of a request that nothing reads: keys of configs, and others. */
 export type UnknownKeys = { ofConfigs: Problem[]; others: Problem[] }
 
 /**

@@ -106,7 +106,7 @@ const WORKFLOW_LINKS = {
   deleteWorkflow: { parameters: BY_ID },
 }
 
-/** What a copy of a workflow that was read has, beside what a new one may have. */
+/** The keys of a copy of a workflow that was read, beside those of a new one. */
 const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings', 'credentials']
 
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */

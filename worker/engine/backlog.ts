@@ -4,7 +4,7 @@ import { nameQueue } from '../../workflows/run/plan.ts'
 /** Temporal's numbers for the kinds of tasks that a queue holds. */
 const [WORKFLOW, ACTIVITY] = [1, 2]
 
-/** What waits in Temporal for a worker: how many tasks, about, and for how many seconds the oldest of them. */
+/** The tasks that wait in Temporal for a worker: about how many, and for how many seconds the oldest of them. */
 export type Waiting = { waiting: number; oldest: number }
 
 /** Reads what waits in the queues of an installation, by the kind of slot that it waits for. */

@@ -33,7 +33,7 @@ export type Engine = Pick<Workers, 'isPolling' | 'readSlots'> & {
   sealer: Sealer
   projector: Projector
   readBudget(): BudgetReading
-  /** What waits in Temporal for any worker of this task queue. */
+  /** The tasks that wait in Temporal for any worker of this task queue. */
   readWaiting(): ReturnType<typeof readWaiting>
   /**
    * Resolves when the worker has stopped. Unless `stop` was called, that happens only after a fatal error.

@@ -78,7 +78,7 @@ export function createRunChecks(deps: RunCheckDeps): () => Promise<void> {
     const { checks, forMs } = await noteMissing(store, executionId, lost.everyMs)
     log.error({ executionId, checks }, 'Temporal does not know the run of this execution')
     if (checks < lost.checks || forMs < lost.forMs) return
-    // Who cancelled it wants it ended, whatever became of its run.
+    // A caller who cancelled it wants it ended, whatever became of its run.
     if (!row.isCancelled && !(await isLost(row, forMs))) return
     const ended = await failLostExecution(store, executionId)
     if (ended) deps.metrics?.runsEnded.inc(ended)

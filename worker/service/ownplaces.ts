@@ -7,8 +7,8 @@ import { listEmbeddedPorts } from '../local/lock.ts'
 const TEMPORAL = 'the Temporal server of this service'
 
 /**
- * What workflows must not reach under any egress rule: the service's database, its Temporal, its metrics, and of
- * its API everything but the hooks. (A process knows where others listen only by the settings that they share.)
+ * The places that workflows must not reach under any egress rule: the service's database, its Temporal, its metrics,
+ * and of its API everything but the hooks. (A process knows where others listen only by the settings that they share.)
  * List them anew from time to time: embedded Temporal takes other ports at each of its starts.
  */
 export function listOwnPlaces(config: Config, servesApi: boolean): OwnPlace[] {

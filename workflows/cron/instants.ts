@@ -27,7 +27,7 @@ export function listInstants({ cron, timezone }: CronPlan, from: number, to: num
     if (at >= from && at < to && found.at(-1) !== at) found.push(at)
   }
   const isFirst = cron.passes === 'first'
-  // What the clocks show twice was shown for the first time less than a day before.
+  // A time that the clocks show twice was shown for the first time less than a day before.
   for (const { start, end, offset, before } of listStretches(timezone, from - DAY_MS, to)) {
     if (isFirst && before !== undefined && hasMatch(cron, start + before, start + offset)) add(start)
     const shown = isFirst && before !== undefined ? start + Math.max(before, offset) : start + offset

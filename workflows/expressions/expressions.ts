@@ -79,7 +79,7 @@ export function prepareExpression(source: string): jsonata.Expression {
   return compileSource(source)
 }
 
-/** What an expression reads, once it has been measured. Throws an Error if it does not parse. */
+/** Finds the reads of an expression that has been measured. Throws an Error if it does not parse. */
 export function readMeasured(source: string): Reads {
   return findReads(syntaxOf(compileSource(source)))
 }
@@ -127,9 +127,9 @@ export function quoteSource(source: string): string {
 }
 
 /**
- * What an expression reads: variables of the scope (`roots`), outputs by node id (`nodes`), and whether it
- * reads its context, which is `$input`. `problems` are messages about what it must not read. `args`: it reads `$args`,
- * and has not given it a value itself.
+ * The reads of an expression: variables of the scope (`roots`), outputs by node id (`nodes`), and whether it reads its
+ * context, which is `$input`. `problems` are messages about reads that are not allowed. `args`: it reads `$args`, and
+ * has not given it a value itself.
  */
 export type Reads = {
   roots: Set<string>
@@ -223,7 +223,7 @@ export function findReads(tree: Syntax): Reads {
   return reads
 }
 
-/** What to write instead of a variable that does not exist, as the end of a message. */
+/** The advice for a variable that does not exist, as the end of a message. */
 function suggestVariable(name: string, bound: Set<string>): string {
   const counterpart = findVariableCounterpart(name) ?? findCounterpart(name)
   if (counterpart !== undefined) return `; write ${counterpart}`

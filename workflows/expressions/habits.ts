@@ -23,7 +23,7 @@ const QUOTED = `\`${FILLING}*\``
 
 const rule = (pattern: string, say: Rule['say']): Rule => ({ pattern: new RegExp(pattern, 'g'), say })
 
-/** What JSONata cannot parse. Looked for only in what does not parse. */
+/** Habits that JSONata cannot parse. They are looked for only in an expression that does not parse. */
 const SYNTAX: Rule[] = [
   rule('!==', () => 'write "!=" instead of "!=="'),
   rule('(?<![!<>:=])={2,3}(?!>)', (found) => `write "=" instead of "${found}"`),
@@ -47,7 +47,7 @@ const SYNTAX: Rule[] = [
   rule('[“”‘’]', (found) => `write plain quotes (") instead of ${found}`),
 ]
 
-/** What parses, and never gives a value. */
+/** Habits that parse, and never give a value. */
 const FAILING: Rule[] = [
   rule('\\.\\s*[A-Za-z_]\\w*(?=\\s*\\()', (found, { source }) => sayCall('method', found, source)),
   rule(`${WORD}[A-Za-z_]\\w*(?=\\s*\\()`, (found, { source }) => sayCall('function', found, source)),
@@ -60,7 +60,7 @@ const FAILING: Rule[] = [
   rule(`(?<=[\\w)\\]\`])(?<!(?<![\\w$])(?:in|and|or))\\[\\s*${STRING}\\s*\\]`, sayKey),
 ]
 
-/** What parses, and may be meant. */
+/** Habits that parse, and may be meant. */
 const DOUBTFUL: Rule[] = [
   rule(
     '\\.\\s*length\\b(?!\\s*\\()',

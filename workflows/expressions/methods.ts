@@ -1,6 +1,6 @@
 import { getOwn } from '../json.ts'
 
-/** What to write in JSONata for what JavaScript's functions and methods do, by their names. */
+/** The JSONata for JavaScript's functions and methods, by their names. */
 const METHODS: Record<string, string> = {
   toUpperCase: '$uppercase(text)',
   toLocaleUpperCase: '$uppercase(text)',
@@ -74,12 +74,12 @@ const METHODS: Record<string, string> = {
   length: '$count(list), or $length(text)',
 }
 
-/** What to write in JSONata instead of a function or method of JavaScript; undefined if there is no short way. */
+/** The JSONata in place of a function or method of JavaScript; undefined if there is no short way. */
 export function findCounterpart(name: string): string | undefined {
   return getOwn(METHODS, name)
 }
 
-/** What to write in JSONata instead of a variable of n8n's expressions. */
+/** The JSONata in place of a variable of n8n's expressions. */
 const VARIABLES: Record<string, string> = {
   json: "$input, the node's input",
   node: '$nodes.<id>, the output of a node',
@@ -102,7 +102,7 @@ const VARIABLES: Record<string, string> = {
   ifEmpty: 'value ?: other',
 }
 
-/** What to write instead of a variable that other tools have; undefined for any other name. */
+/** The advice for a variable that other tools have; undefined for any other name. */
 export function findVariableCounterpart(name: string): string | undefined {
   return getOwn(VARIABLES, name)
 }

@@ -10,16 +10,16 @@ export type Rules = (typeof RULES)[number]
 export const NEWEST_RULES: Rules = 2
 
 /**
- * What expressions mean while a node is evaluated. `note` is told of paths that lead nowhere and of conditions that are
- * no booleans, by the text of the config that has the expression; `log` is told their output to the console. Under the
- * rules 1 nothing is noted.
+ * The meaning of expressions while a node is evaluated. `note` is told of paths that lead nowhere and of conditions
+ * that are no booleans, by the text of the config that has the expression; `log` is told their output to the console.
+ * Under the rules 1 nothing is noted.
  */
 export type Reading = Language & {
   note?: (text: string, message: string) => void
   log?: (lines: { level: string; text: string }[]) => void
 }
 
-/** What expressions mean in a graph version. `strict`: one that reads a path which does not exist is an error. */
+/** The meaning of expressions in a graph version. `strict`: one that reads a path which does not exist is an error. */
 export type Language = { rules: Rules; strict: boolean }
 
 export function isRules(value: unknown): value is Rules {

@@ -24,7 +24,10 @@ const openLevel = (bracket: string): Level => ({
   steps: 0,
 })
 
-/** What ends a path. `*`, `%` and `/` do so only after a value: before one they are part of a path, or a regex. */
+/**
+ * The characters that end a path. `*`, `%` and `/` do so only after a value: before one they are part of a path, or a
+ * regex.
+ */
 const PATH_ENDS = new Set(',;:?=<>&+-!~')
 
 /**
@@ -107,7 +110,10 @@ export function scanExpression(text: string, from: number, within?: number): Exp
   }
 }
 
-/** What fills strings, quoted names and regexes in coverLexemes, so that a pattern can tell it from code. */
+/**
+ * The character that fills strings, quoted names and regexes in coverLexemes, so that a pattern can tell them from
+ * code.
+ */
 export const FILLING = '\0'
 
 /**

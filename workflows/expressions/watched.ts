@@ -87,7 +87,7 @@ export function readSteps(nodes: Syntax[]): ReadPath {
   return { root, steps, whole: true }
 }
 
-/** What names without a variable are read in: a path of the scope, or unknown. */
+/** The context in which names without a variable are read: a path of the scope, or unknown. */
 type Context = Omit<ReadPath, 'whole'> | undefined
 
 /** A path with those of its context before it; undefined if it does not begin in the scope. */

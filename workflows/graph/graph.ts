@@ -59,7 +59,7 @@ export type GraphEdge = {
  */
 export type Graph = { nodes: GraphNode[]; edges: GraphEdge[]; expressions?: Rules; strict?: boolean }
 
-/** What expressions mean in a graph. */
+/** The meaning of expressions in a graph. */
 export function languageOf({ expressions = 1, strict = false }: Graph): Language {
   return { rules: expressions, strict }
 }

@@ -11,7 +11,7 @@ import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
 import type { Findings } from './references.ts'
 
-/** What checking a node or edge takes, and each character of its config, in units of work. */
+/** The units of work for checking a node or edge, and each character of its config. */
 const NODE_WORK = 50
 const CHARACTER_WORK = 0.01
 
@@ -66,7 +66,7 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
       const before = knownById.get(read.value.id)?.config
       problems.push(...findForbiddenKeys(type, config ?? data, place, before))
     }
-    // Those of tools are not moved.
+    // Secrets of tools are not moved.
     if (!read || (input.imported && read.value.type !== 'AI_AGENT')) continue
     const { value, configPath = `nodes[${at}].config` } = read
     const literals = checkLiterals(value, configPath, input.expressions ?? 1, knownById.get(value.id))

@@ -6,7 +6,7 @@ import type { ScriptNode } from './syntax.ts'
 /** The most characters of a node's code. */
 export const MAX_CODE = 60_000
 
-/** What reading a character of code takes, in units of work. */
+/** The units of work for reading a character of code. */
 export const CODE_WORK = 0.3
 
 const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index', 'args'])
@@ -14,8 +14,8 @@ const ROOTS = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item',
 type Syntax = { type: string; [key: string]: unknown }
 
 /**
- * What a function's body in JavaScript reads, and what is wrong with it, each with its line. Names of nodes must
- * be literals: `$nodes.fetch`, `$nodes?.fetch`, `$nodes["fetch"]`.
+ * The reads of a function's body in JavaScript, and its faults, each with its line. Names of nodes must be literals:
+ * `$nodes.fetch`, `$nodes?.fetch`, `$nodes["fetch"]`.
  */
 export function readCode(text: string): ScriptReads {
   const reads: ScriptReads = {

@@ -41,7 +41,7 @@ const ROOTS_OF: Record<string, string[]> = {
   $nodes: ['nodes'],
 }
 
-/** What n8n has and Perdure has not, or not there, with what to do instead. */
+/** The names that n8n has and Perdure lacks, or lacks there, with the advice for each. */
 const MISSING: Record<string, string> = {
   $secrets: 'secrets are not for expressions: a node reads them where its settings take a secret',
   $parameter: '$parameter is not available: write the value itself',
@@ -60,7 +60,7 @@ const MISSING: Record<string, string> = {
   $nodeVersion: '$nodeVersion is not available: nodes have no versions here',
 }
 
-/** What expressions cannot have; in n8n each of these is an empty object or nothing. */
+/** The names that expressions cannot have; in n8n each of these is an empty object or nothing. */
 const REFUSED = new Set(
   `process require module fetch XMLHttpRequest Buffer window document globalThis global self setTimeout
   setInterval setImmediate clearImmediate queueMicrotask Promise Proxy Reflect Function eval WebAssembly alert

@@ -130,7 +130,7 @@ export function listWatchedPaths(tree: ScriptNode): ScriptPath[] {
   return paths
 }
 
-/** What a call reads besides the function itself. */
+/** The nodes that a call reads besides the function itself. */
 function readCall(node: ScriptNode): ScriptNode[] {
   const callee = node.callee as ScriptNode
   const given = node.arguments as ScriptNode[]

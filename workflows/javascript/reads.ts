@@ -10,8 +10,8 @@ import {
 } from './syntax.ts'
 
 /**
- * What a script reads. `nodes` are names as they are written: a node's id or its name. `listed` are those of them
- * whose items are read, `paired` those that are asked for the item that belongs to the current one.
+ * The reads of a script. `nodes` are names as they are written: a node's id or its name. `listed` are the names whose
+ * items are read, `paired` those that are asked for the item that belongs to the current one.
  */
 export type ScriptReads = Reads & { listed: Set<string>; paired: Set<string>; found: ScriptProblem[] }
 
@@ -74,7 +74,7 @@ function readTree(source: string, tree: ScriptNode, isExpression: boolean): Scri
 type Parents = Map<ScriptNode, ScriptNode | undefined>
 type AddProblem = (message: string, at: ScriptNode) => void
 
-/** What n8n does not allow in expressions, or what could never give a value. */
+/** Refuses syntax that n8n does not allow in expressions, or that could never give a value. */
 function refuseSyntax(node: ScriptNode, parents: Parents, problem: AddProblem): void {
   if (node.type === 'ImportExpression' || node.type === 'MetaProperty')
     problem('imports are not available', node)

@@ -15,7 +15,7 @@ export const MAX_SCRIPT = 10_000
 /** The units of work of the shortest source. */
 const LEAST_WORK = 20
 
-/** Those of one character: the longest source fits in one turn. */
+/** The units of work of one character: the longest source fits in one turn. */
 const CHAR_WORK = 1.9
 
 const OPTIONS = { ecmaVersion: 'latest', allowHashBang: false } as const

@@ -14,9 +14,9 @@ export function isScriptText(text: string): boolean {
 }
 
 /**
- * Splits a text that begins with `=` at its `{{ }}` as n8n does: a backslash before the braces makes them
- * text, and an expression without `}}` goes on to the end. What n8n cuts off in a string or an object, such as
- * `{{ {a: {b: 1}} }}`, ends where JavaScript does. Throws an Error if too much of it is no JavaScript.
+ * Splits a text that begins with `=` at its `{{ }}` as n8n does: a backslash before the braces makes them text, and an
+ * expression without `}}` goes on to the end. An expression that n8n would cut off within a string or an object, such
+ * as `{{ {a: {b: 1}} }}`, ends where JavaScript does. Throws an Error if too much of it is no JavaScript.
  */
 export function splitScript(text: string): ScriptTemplate {
   const parts: ScriptTemplate['parts'] = []

@@ -7,7 +7,10 @@ const MAX_NAMED = 20
 
 const TYPES = new Set(['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'])
 
-/** What the value of a keyword must be. The drafts differ in some: what one of them allows is allowed. */
+/**
+ * The form that the value of a keyword must have. The drafts differ in some: a value that one of them allows is
+ * allowed.
+ */
 const NUMBERS = ['minimum', 'maximum', 'multipleOf']
 const LIMITS = ['exclusiveMinimum', 'exclusiveMaximum']
 const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties']
@@ -95,8 +98,9 @@ function checkType(value: unknown): string | undefined {
 }
 
 /**
- * What in a JSON Schema has not the form of one, each with its path, at most 20. It takes a time that grows with the
- * length of the schema only, and less than the library that interprets it by far: that runs in evaluator processes.
+ * The parts of a JSON Schema that do not have the form of one, each with its path, at most 20. It takes a time that
+ * grows with the length of the schema only, and less than the library that interprets it by far: that runs in evaluator
+ * processes.
  */
 export function findFormFaults(schema: Record<string, unknown>): Problem[] {
   const problems: Problem[] = []

@@ -17,7 +17,7 @@ const WITHIN = new Map<string, What>([
   ['default', 'notes'],
   ['examples', 'notes'],
 ])
-/** What the library takes out of data, too: values would be held against the rest. */
+/** The keywords that the library takes out of data, too: values would be compared with the rest. */
 const RESERVED = new Set(['$id', '$anchor', '$dynamicAnchor'])
 const DRAFTS = /^https?:\/\/json-schema\.org\/(?:draft\/(?:2020-12|2019-09)|draft-07)\/schema#?$/
 

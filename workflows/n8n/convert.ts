@@ -44,7 +44,7 @@ type Conversion = {
   findCredential: (key: string) => string | undefined
 }
 
-/** What mapping a node takes, and each character of it, in units of work. */
+/** The units of work for mapping a node, and each character of it. */
 const NODE_WORK = 50
 const CHARACTER_WORK = 0.1
 

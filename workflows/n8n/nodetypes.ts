@@ -38,7 +38,7 @@ export function findNodeMapper(node: SourceNode): NodeMapper {
   return getOwn(MAPPERS, node.type) ?? mapUnknown
 }
 
-/** What people can do instead of some nodes that have no counterpart. */
+/** The advice for some nodes that have no counterpart. */
 const HINTS: Record<string, string> = {
   executeCommand: 'it runs a command on the machine of n8n, which Perdure never does',
   readWriteFile: 'it reads or writes files, and Perdure keeps none',

@@ -64,7 +64,7 @@ export function createPlaceholder(
   }
 }
 
-/** What a placeholder says about the node in whose place it is. Its parameters are text: nothing evaluates them. */
+/** The description of the node that a placeholder replaces. Its parameters are text: nothing evaluates them. */
 function describeOriginal({ fullType, version, parameters }: SourceNode): Record<string, unknown> {
   const text = JSON.stringify(parameters)
   const shown = text.length > MAX_PARAMETERS ? `${text.slice(0, MAX_PARAMETERS)}...` : text

@@ -79,7 +79,7 @@ export function fitMode<T extends Modes>() {
   })
 }
 
-/** What a statement, or an upsert, has. `fitMode` says which of it belongs together. */
+/** The fields of a statement, or of an upsert. `fitMode` says which of them belong together. */
 export const statementFields = described(
   {
     credentialId: credentialField,

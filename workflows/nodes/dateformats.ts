@@ -1,4 +1,4 @@
-/** What luxon writes for: all other runs of letters come out as they are, unless they are in quotes. */
+/** The tokens that luxon knows: all other runs of letters come out unchanged, unless they are in quotes. */
 const TOKENS = new Set(
   `S SSS u uu uuu s ss m mm h hh H HH Z ZZ ZZZ ZZZZ ZZZZZ z a d dd c ccc cccc ccccc E EEE EEEE EEEEE L LL LLL LLLL LLLLL
   M MM MMM MMMM MMMMM y yy yyyy yyyyy yyyyyy G GG GGGGG kk kkkk W WW n nn ii iiii o ooo q qq x X D DD DDD DDDD t tt ttt tttt
@@ -8,7 +8,7 @@ const TOKENS = new Set(
 /** Whole dates and times: beside other parts of a date they are not what was meant, as in DD.MM.yyyy. */
 const WHOLE = /^[DtTfF]+$/
 
-/** What other libraries, moment and strftime among them, call what luxon has another word for. */
+/** The words of other libraries, moment and strftime among them, for tokens that luxon calls otherwise. */
 const MEANT: Record<string, string> = {
   YYYY: 'yyyy',
   YY: 'yy',

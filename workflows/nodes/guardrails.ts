@@ -80,7 +80,7 @@ const checkFields = described(
   },
 )
 
-/** What checks are made of a text. */
+/** The checks of a text. */
 export type GuardrailChecks = v.InferOutput<v.ObjectSchema<typeof checkFields, undefined>>
 
 const SWITCHES = [
@@ -132,7 +132,7 @@ export const GUARDRAIL_NODES = {
       demandChecks<GuardrailChecks & { text: string }>(),
     ),
     main: ['text', 'detectPromptInjection', 'redactPii', 'filterContent', 'onViolation'],
-    // What failed leaves by the last one, if the node works on items: it must not be what has passed.
+    // If the node works on items, failed ones leave by the last handle: it must not be that of the passed ones.
     handles: () => ['passed', 'blocked'],
     calls: callsOutside,
     longOnItems: true,

@@ -5,7 +5,7 @@ import { oneOf, usuallyOn } from './fields.ts'
 const flag = v.boolean('must be true or false')
 const text = v.string('must be a string')
 
-/** What MERGE does with fields that several items have. */
+/** The choice of MERGE for fields that several items have. */
 const clashField = strictObject(
   described(
     {

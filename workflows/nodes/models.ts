@@ -20,7 +20,7 @@ export const MAX_PARTS = 200
 
 const MAX_CATEGORIES = 100
 
-/** What all vendors of models allow at most. */
+/** The range that all vendors of models allow. */
 export const temperatureField = v.pipe(
   v.number('must be a number'),
   v.minValue(0, 'must be at least 0'),
@@ -170,7 +170,7 @@ export const MODEL_NODES = {
       ),
     ),
     main: ['credentialId', 'model', 'input', 'categories', 'instructions'],
-    // What failed leaves by the last one, if the node works on items: it must be no category.
+    // If the node works on items, failed ones leave by the last handle: it must not be that of a category.
     handles: ({ categories }) => [
       ...(Array.isArray(categories) ? categories.map((one) => String(one?.name)) : []),
       OTHER,

@@ -28,8 +28,8 @@ export type NodeType = {
    */
   codeMs?: (config: Record<string, unknown>) => number
   /**
-   * What the credentials that the config names must be good for. Undefined: the node takes none. The check is made
-   * when a version is saved (db/credentials/references.ts), and again by the call that opens one.
+   * The uses that the credentials in the config must have. Undefined: the node takes none. The check is made when a
+   * version is saved (db/credentials/references.ts), and again by the call that opens one.
    */
   credentialUses?: readonly CredentialUse[]
   /** Where the config names them; without it at `credentialId`. The schema of each is `credentialField`. */

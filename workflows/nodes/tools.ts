@@ -25,7 +25,7 @@ const MAX_NAMES = 100
 
 const flag = v.boolean('must be true or false')
 
-/** What a model calls a tool by: the names that all vendors take. */
+/** The name by which a model calls a tool: one that all vendors take. */
 const toolName = v.pipe(
   v.string('must be a string'),
   v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
@@ -88,7 +88,7 @@ function isMixed(body: unknown): boolean {
   return (body.includes('{{') || body.startsWith('=')) && !isOneExpression(body)
 }
 
-/** What the tools of each kind have. Expressions of theirs know the arguments of a call as `$args`. */
+/** The fields of the tools of each kind. Their expressions know the arguments of a call as `$args`. */
 const TOOLS = {
   HTTP: v.pipe(
     v.object({

@@ -118,7 +118,7 @@ export const secretHeaderField = v.pipe(
   demandSecret('value'),
 )
 
-/** What the caller gets whose answer no RESPOND_TO_WEBHOOK defines. Without it the execution's whole output. */
+/** The answer to a caller if no RESPOND_TO_WEBHOOK defines it. Without it the execution's whole output. */
 const respondField = strictObject(
   described(
     {

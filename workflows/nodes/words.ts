@@ -2,7 +2,7 @@ import { getOwn } from '../json.ts'
 import { findSimilar } from '../suggest.ts'
 import { NODES } from './nodes.ts'
 
-/** What other tools call a node type. Those that this release does not have are left out. */
+/** The words of other tools for node types. Types that this release does not have are left out. */
 const WORDS: Record<string, string> = {
   IF: 'IF_ELSE',
   CONDITION: 'IF_ELSE',

@@ -1,12 +1,12 @@
 import type { Agent, AgentTask, BegunAgent, Envelope, LogChunk, SettledTask } from './plan.ts'
 import type { NodeError, StepResult } from './records.ts'
 
-/** What an attempt of a step gets. */
+/** The input of an attempt of a step. */
 export type AgentInput =
   | { kind: 'turn'; step: number; state?: Envelope; log?: LogChunk[]; settled: SettledTask[] }
   | { kind: 'task'; step: number; state: Envelope; task: AgentTask; resumes?: true }
 
-/** What an attempt of a step returns: `record` is for the step's record, the rest for the steps after it. */
+/** The result of an attempt of a step: `record` is for the step's record, the rest for the steps after it. */
 export type AgentResult = {
   record: { input: Envelope; output: Envelope }
   /** The state after a turn that does not end the node. */

@@ -67,7 +67,7 @@ function noteResult(run: Run, { node, frame }: Task, result: StepResult): void {
   })
 }
 
-/** What the activity needs to know: the node, and the outputs that it takes or names. */
+/** The input of the activity: the node, and the outputs that it takes or names. */
 function describeAttempt({ input: { plan }, root, context }: Run, { node, frame }: Task): AttemptInput {
   const { taken, around } = inputOf(plan, root, node, frame)
   const sources = [...new Set(taken.map(({ source }) => source))]

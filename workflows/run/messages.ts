@@ -5,7 +5,7 @@ import type { Envelope, ExecutionContext, Plan, PlanNode, RunContext } from './p
 import { type NodeError, type NodeNotes, type NodeRecord, RUN_REFUSED } from './records.ts'
 import type { TakenEdge } from './walk.ts'
 
-/** What continue-as-new carries over: what is settled, what waits, and instants in epoch milliseconds. */
+/** The state that continue-as-new carries over: settled nodes, waits, and instants in epoch milliseconds. */
 export type Carried = {
   startedAt: number
   deadline: number | null
@@ -93,8 +93,8 @@ export function isRefused(message: unknown): message is Refused {
 }
 
 /**
- * What a failed activity says of its failure. `hidden` is what is read from the payload in which the failure
- * converter puts every message, so that it is sealed.
+ * Reads the failure of an activity. `hidden` is read from the payload in which the failure converter puts every
+ * message, so that it is sealed.
  */
 export function readActivityError(message: string, type: string, hidden: unknown): NodeError {
   if (isRefused(hidden)) return { message: hidden.message, type: RUN_REFUSED }

@@ -1,4 +1,4 @@
-/** What a run needs to know of its graph version: the shape and how each node runs, never the configs. */
+/** The facts of a graph version that a run needs: the shape and how each node runs, never the configs. */
 export type Plan = {
   workflowId: string
   version: number
@@ -75,7 +75,7 @@ export type LoopSpec = {
   pure: boolean
 }
 
-/** What the id of a node gets behind it for the node that works on one of its items. No author's id has a `$`. */
+/** The suffix of a node's id for the node that works on one of its items. No author's id has a `$`. */
 const ITEM_SUFFIX = '$item'
 
 /** The id, in the plan, of the node that works on one item of a node. */
@@ -112,7 +112,7 @@ export type PlanEdge = { source: string; handle: string | null; target: string }
 export const NODE_KINDS = ['trigger', 'pure', 'wait', 'effect', 'loop', 'pause', 'agent'] as const
 export type NodeKind = (typeof NODE_KINDS)[number]
 
-/** What a node's failure does: end the run, go on with the error as output, or leave by `error`. */
+/** The effect of a node's failure: it ends the run, goes on with the error as output, or leaves by `error`. */
 export const ON_ERROR = ['FAIL', 'CONTINUE', 'BRANCH'] as const
 export type OnError = (typeof ON_ERROR)[number]
 
@@ -138,7 +138,7 @@ type Preset = { output: Envelope; handle: string | null; from: string; begun?: O
 
 /** One call of a tool that a turn of an agent has asked for. */
 export type AgentTask = {
-  /** The id that the model gave the call. What it is called with is in the state. */
+  /** The id that the model gave the call. The call's arguments are in the state. */
   callId: string
   /** The name of the tool, for the record. */
   tool: string
@@ -161,9 +161,9 @@ export type LogChunk = { entries: Envelope; level: number }
 export type Agent = {
   /** The number of the step that is next or under way, from 1. */
   step: number
-  /** What the last turn has left for the next. */
+  /** The state that the last turn has left for the next. */
   state?: Envelope
-  /** What all turns have logged, in its order; not set in agents that have logged nothing. */
+  /** The log of all turns, in their order; not set in agents that have logged nothing. */
   log?: LogChunk[]
   /** The tasks of the last turn that are not settled; the first is next or under way. */
   tasks: AgentTask[]
@@ -199,7 +199,7 @@ export type RunContext = {
   retryOf?: string
   /** The W3C trace context of the run's own span, if runs are traced. */
   traceparent?: string
-  /** What the caller's tracing systems sent with it. */
+  /** The tracestate that the caller's tracing systems sent with it. */
   tracestate?: string
 }
 

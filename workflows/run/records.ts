@@ -1,8 +1,8 @@
 import type { Envelope } from './plan.ts'
 
 /**
- * What one step of a run did. A segment returns them in the order in which it took the steps; for an attempt
- * the workflow makes one itself. Times are in epoch milliseconds.
+ * The record of one step of a run. A segment returns them in the order in which it took the steps; for an attempt the
+ * workflow makes one itself. Times are in epoch milliseconds.
  */
 export type NodeRecord = RecordHead & StepResult
 
@@ -45,8 +45,8 @@ export type TakenIterations = { ranges: [from: number, to: number][]; chunks: En
 export type ItemPage = { from: number; items: Envelope; deep?: true }
 
 /**
- * What a node's evaluation has noted beside its output: warnings, each with the path in the config that it is about, and
- * what its code wrote to the console. At most 16 KB of JSON.
+ * The notes of a node's evaluation beside its output: warnings, each with the path in the config that it is about, and
+ * the console output of its code. At most 16 KB of JSON.
  */
 export type NodeNotes = {
   warnings?: { path: string; message: string }[]

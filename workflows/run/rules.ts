@@ -4,8 +4,8 @@ import type { LoopNode, Plan } from './plan.ts'
 import { findLoop, isWithin, stepKey } from './walk.ts'
 
 /**
- * Who may begin and end the iterations of a loop. The workflow and its segments walk copies of the same state
- * at the same time, so for each iteration exactly one of them may begin it, and one may end it.
+ * The rules for beginning and ending the iterations of a loop. The workflow and its segments walk copies of the same
+ * state at the same time, so for each iteration exactly one of them may begin it, and one may end it.
  */
 export type LoopRules = {
   /** True in a segment, which takes the steps of pure loops. The workflow sees such a loop as one `turn`. */

@@ -110,7 +110,7 @@ function dropEnded({ input, root }: Run, tasks: Task[]): Task[] {
   return live.length === tasks.length || !patched('tasks-of-ended-loops') ? tasks : live
 }
 
-/** What the next run of the chain gets. */
+/** The state for the next run of the chain. */
 function carryOn({ input, startedAt, deadline, root, nudges, away, awayUntil }: Run): Carried {
   const rest = { ...(away > 0 ? { awayUntil } : {}), ...countRuns(input.carried) }
   return { startedAt, deadline, root, nudges: [...nudges], ...rest }

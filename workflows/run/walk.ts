@@ -122,7 +122,7 @@ function edgeState(plan: Plan, edge: PlanEdge, outcomes: Outcomes): 'open' | 'ta
 /** A taken in-edge. `part`: its source left by several handles, and what left by this one comes along it. */
 export type TakenEdge = { source: string; part?: string | null }
 
-/** What makes a node's `$input`: its taken in-edges in edge order, but only one of those that bring the same. */
+/** The sources of a node's `$input`: its taken in-edges in edge order, but only one of those that bring the same. */
 export function takenInto(plan: Plan, nodeId: string, outcomes: Outcomes): TakenEdge[] {
   const taken: TakenEdge[] = []
   for (const edge of indexOf(plan).inward.get(nodeId) ?? []) {
@@ -192,7 +192,7 @@ export function splitStep(path: string): { iteration: string; step: number | nul
   return { iteration, step: step === undefined ? null : Number(step) }
 }
 
-/** What an activity's id names: the node, its iteration ('' outside of loops), and the step of an agent. */
+/** The parts of an activity's id: the node, its iteration ('' outside of loops), and the step of an agent. */
 export function readActivityId(id: string): { nodeId: string; iteration: string; step: number | null } {
   const { iteration: place, step } = splitStep(id)
   const [nodeId = '', iteration = ''] = place.split('#')

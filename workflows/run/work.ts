@@ -17,7 +17,7 @@ import { NUDGE } from './walk.ts'
 
 const nudge = defineSignal<[string]>(NUDGE)
 
-/** What a run knows of itself while it walks its plan. */
+/** The state of a run while it walks its plan. */
 export type Run = {
   readonly input: RunInput
   /** When the execution started and must end, in milliseconds. */

@@ -69,7 +69,7 @@ const WAY_OUT = 'put it into a credential (POST /api/credentials) and name that 
 const REFUSED = `must not be written into the graph: ${WAY_OUT}`
 const KEPT = `is written into the graph: ${WAY_OUT}; POST /api/credentials/extract does so for a whole workflow`
 
-/** What a literal is, in words that begin a message. It never has the value. */
+/** The place of a literal, in words that begin a message. It never has the value. */
 export function nameLiteral({ place, name }: Literal): string {
   if (place === 'user') return 'the user and password in the URL'
   return `the secret in the ${place === 'header' ? 'header' : 'parameter'} ${name.slice(0, 100)}`

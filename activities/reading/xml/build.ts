@@ -6,9 +6,9 @@ import { isXmlName } from './names.ts'
 type Part = { text: string } | { write: (depth: number) => string }
 
 /**
- * XML of an object in the shape that parseXml reads, with or without `order`, so that it is read as the same again.
- * With `document` it must have one root. What it says of its encoding is UTF-8, as all that is written. Throws an Error
- * for names and texts that XML cannot have.
+ * Writes XML from an object in the shape that parseXml reads, with or without `order`, so that it reads back the same.
+ * With `document` it must have one root. The encoding in its declaration is always UTF-8. Throws an Error for names and
+ * texts that XML cannot have.
  */
 export function buildXml(value: Record<string, unknown>, { document = false } = {}): string {
   const { '?xml': declaration, ...rest } = value

@@ -12,8 +12,8 @@ const DECLARATION = /<!(ELEMENT|ATTLIST|NOTATION)[ \t\n](?:"[^"]*"|'[^']*'|[^>"'
 const END = new RegExp(`\\]${SPACE}*>`, 'y')
 
 /**
- * The place after a document type. What it declares is not needed, for entities and default values of attributes, which
- * would change what the document says, are refused. An external one is not fetched.
+ * The place after a document type. Its declarations are not needed: entities and default values of attributes, which
+ * would change the content of the document, are refused. An external one is not fetched.
  */
 export function skipDoctype(text: string, from: number): number {
   let at = from

@@ -11,7 +11,7 @@ import { startScheduledReports } from './reports.ts'
 import { startSampling } from './sampling.ts'
 import { startWatching } from './watching.ts'
 
-/** What the jobs of monitoring and evaluation work with. */
+/** The dependencies of the jobs of monitoring and evaluation. */
 export type MonitoringDeps = {
   store: Store
   bus: Bus

@@ -13,7 +13,7 @@ import { purgeSamples } from '../../../db/monitoring/shifts/purge.ts'
 import type { Store } from '../../../db/scope.ts'
 import { startLoop } from '../queue.ts'
 
-/** What the sampling of texts works with, of all that the jobs have. */
+/** The dependencies of the sampling of texts, among those of all jobs. */
 export type SamplingDeps = { store: Store; semantic: SemanticPool; log: Logger }
 
 const EVERY_MS = 15_000

@@ -96,7 +96,7 @@ export function findMisspeltKeys(nodes: unknown[], edges: unknown[]): Problem[] 
   ]
 }
 
-/** What editors add to nodes and edges, which only looks like what a graph has. */
+/** The keys that editors add to nodes and edges, which only look like keys of a graph. */
 const OF_EDITORS = new Set([
   'style',
   'types',

@@ -24,7 +24,7 @@ export function findReplyNode(graph: Graph): GraphNode | undefined {
   return found.length === 1 && findFault(found[0]!) === undefined ? found[0] : undefined
 }
 
-/** What keeps an active workflow from replying in chats. A graph without a chat has no such problem. */
+/** The problems that keep an active workflow from replying in chats. A graph without a chat has none. */
 export function checkChat(graph: Graph): Problem[] {
   const at = (node: GraphNode) => `nodes[${graph.nodes.indexOf(node)}]`
   const [, ...more] = graph.nodes.filter((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)

@@ -185,7 +185,7 @@ export function reportWording({ report }: MapperTools, { parameters }: SourceNod
   report('parameter', 'parameters', message, parameters)
 }
 
-/** What a node of a model remembers of a chat, if it is another thing than in n8n. */
+/** Reports the chat memory of a node of a model, if it differs from n8n's. */
 export function reportMemory(tools: MapperTools): void {
   const memories = tools.attached('ai_memory')
   for (const memory of memories) {

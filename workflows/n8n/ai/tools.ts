@@ -8,7 +8,7 @@ import { mapDatabaseTool } from './databasetools.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
 
-/** What a tool of ours has besides its name, its description and its parameters; or a name or parameters of its own. */
+/** The fields of our tool besides its name, its description and its parameters; or a name or parameters of its own. */
 type ToolMapper = (given: ToolGiven) => Fields
 
 const TOOL_MAPPERS: Record<string, ToolMapper> = {
@@ -94,7 +94,7 @@ function describeTool({ type, parameters }: SourceNode): string {
   return describeByItself(type, parameters)
 }
 
-/** What n8n says of a node that is a tool without a description of its own. */
+/** n8n's description of a node that is a tool without a description of its own. */
 function describeByItself(type: string, { resource, operation, method, url }: Fields): string {
   if (type === 'httpRequestTool')
     return `Makes an HTTP request (${String(method ?? 'GET')} ${String(url).slice(0, 200)}) and returns the response data`

@@ -45,7 +45,7 @@ function mapRespondToWebhook(
   return mapAll('RESPOND_TO_WEBHOOK', config)
 }
 
-/** What the node responds with. A redirect adds its header. */
+/** The response of the node. A redirect adds its header. */
 function readResponse(
   { respondWith = 'firstIncomingItem', responseBody = '', redirectURL = '' }: Record<string, unknown>,
   headers: Record<string, unknown>,

@@ -46,7 +46,7 @@ const OLD_OPERATIONS: Record<string, string> = {
   largerEqual: 'gte',
 }
 
-/** What the values and the operation of a comparison are if the document leaves them out. */
+/** The values and the operation of a comparison, if the document leaves them out. */
 const DEFAULTS: Record<string, { value: unknown; operation: string }> = {
   boolean: { value: false, operation: 'equal' },
   dateTime: { value: '', operation: 'after' },

@@ -22,7 +22,7 @@ export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
   executeWorkflowTrigger: () => ({ type: 'SUB_WORKFLOW_TRIGGER', config: {} }),
 }
 
-/** What n8n's trigger brings of a message. */
+/** The fields of a message that n8n's trigger brings. */
 const CHAT_SHAPE = '{"sessionId": $input.sessionId, "action": "sendMessage", "chatInput": $input.message}'
 
 function mapChatTrigger({ parameters }: SourceNode, { report }: MapperTools): MappedNode {
@@ -85,7 +85,7 @@ function mapWebhook(node: SourceNode, { report, ends }: MapperTools): MappedNode
   }
 }
 
-/** What the caller gets: of the last node's items the first one or all, or nothing. */
+/** The answer to the caller: of the last node's items the first one or all, or nothing. */
 function readAnswer(
   { parameters }: SourceNode,
   report: ProblemReporter,
