@@ -84,17 +84,26 @@ const OneChapter = v.object({
 })
 const OneImage = v.object({ image: v.pipe(v.string(), v.examples(['execution.png'])) })
 
-/** The guide for users: Markdown files of the repository, rendered to HTML once when the service starts. */
-export function createGuideRoutes() {
+let guide: ReturnType<typeof renderGuide> | undefined
+
+/** Renders all chapters to HTML, and reads all images. */
+function renderGuide() {
   const chapters = GUIDE_CONTENTS.flatMap((part) => part.chapters).map(readChapter)
-  const images = new Map(
-    readdirSync(new URL('images/', FOLDER)).map((name) => [
-      name,
-      Buffer.from(readFileSync(new URL(`images/${name}`, FOLDER))),
-    ]),
+  const images = readdirSync(new URL('images/', FOLDER)).map(
+    (name) => [name, Buffer.from(readFileSync(new URL(`images/${name}`, FOLDER)))] as const,
   )
-  const pages = new Map(chapters.map((chapter, at) => [chapter.name, renderChapter(chapters, at)]))
-  const contents = renderContents(chapters)
+  return {
+    chapters,
+    images: new Map(images),
+    pages: new Map(chapters.map((chapter, at) => [chapter.name, renderChapter(chapters, at)])),
+    contents: renderContents(chapters),
+  }
+}
+
+/** The guide for users: Markdown files of the repository, rendered when the first service of this process starts. */
+export function createGuideRoutes() {
+  guide ??= renderGuide()
+  const { chapters, images, pages, contents } = guide
   const find = (name: string) => {
     const chapter = chapters.find((chapter) => chapter.name === name)
     if (!chapter) throw new Fault('NOT_FOUND', 'The guide has no such chapter')

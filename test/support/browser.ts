@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Frame, type Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { CHROMIUM, lacks } from './programs.ts'
 import { PASSWORD } from './service.ts'
 
@@ -30,24 +30,25 @@ const TELL_BLOCKED = `addEventListener('securitypolicyviolation', (event) => {
 /** Whether tests in a browser are skipped. */
 export const missing = lacks('browser')
 
+let started: Promise<Browser> | undefined
+
+/** The browser that all files of this process use. It ends with the process. */
+const findBrowser = () => (started ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS }))
+
 /**
  * Opens a new page for each test of a describe. A test fails if the page logs an error or a warning, opens a
  * dialog, sends a request to another origin, or has something that its policy blocks.
  */
 export function useBrowser(readOrigin: () => string) {
-  let browser: Browser
   let context: BrowserContext
   let page: Page
   let faults: string[]
 
-  beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
-  })
-  afterAll(() => browser?.close())
-
   beforeEach(async () => {
     faults = []
-    context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+    const browser = await findBrowser()
+    // Without a graphics card, each frame of an animation costs processor time.
+    context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' })
     await context.exposeFunction('tellBlocked', (told: string) => faults.push(`blocked: ${told}`))
     await context.addInitScript({ content: TELL_BLOCKED })
     page = await context.newPage()
