@@ -8,17 +8,27 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  */
 const LONGEST = [
   'crash',
-  'once',
+  'recorded',
+  'kills.long',
+  'once.long',
+  'retries.long',
+  'memory.long',
+  'versions.long',
+  'truth.long',
+  'continue',
   'matrix',
   'scale',
-  'truth',
-  'versions',
-  'resume',
-  'console',
-  'outage',
   'start',
+  'team',
+  'resume',
+  'outage',
   'engine',
-  'continue',
+  'stops',
+  'takeover',
+  'evaluator',
+  'bombs',
+  'workflows',
+  'nodeform',
   'loopedges',
   'cli',
 ]
@@ -44,6 +54,8 @@ function findLong(): string[] {
 export default defineConfig(({ mode }) => ({
   test: {
     include: mode === 'long' ? findLong() : [FILES],
+    // Files with nothing but long tests: what they start would run for tests that are skipped.
+    ...(mode === 'long' ? {} : { exclude: ['test/**/*.long.test.ts'] }),
     tags: [{ name: 'long', description: 'Takes seconds: kills in series, bombs, whole matrices.' }],
     globalSetup: ['test/support/setup.ts'],
     pool: 'forks',

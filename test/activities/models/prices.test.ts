@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { ModelUsage } from '../../../activities/models/model.ts'
 import { hasPrice, type PricedModel, priceCall } from '../../../activities/models/prices.ts'
 import type { ModelPrice } from '../../../db/usage/prices.ts'
@@ -137,6 +137,7 @@ test('costs have ten decimal places, without what floating point adds', () => {
 test('the price list is the one in the package: it is never fetched', () => {
   const fetch = vi.fn(() => Promise.reject(new Error('no')))
   vi.stubGlobal('fetch', fetch)
+  onTestFinished(() => void vi.unstubAllGlobals())
   expect(cost({ provider: 'OPENAI', model: 'gpt-4o' }, { input: 1_000_000 })).toBe(2.5)
   expect(cost({ provider: 'OPENAI', model: 'unknown' }, { input: 1 })).toBeUndefined()
   expect(fetch).not.toHaveBeenCalled()

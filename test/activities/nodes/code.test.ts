@@ -131,7 +131,9 @@ test('braces in code are code', async () => {
   expect(outputData).toEqual({ value: '{{ $input }}' })
 })
 
-test('while a team has a hundred endless loops, another team’s code runs on, and none is lost', async () => {
+test('while a team has a hundred endless loops, another team’s code runs on, and none is lost', {
+  tags: 'long',
+}, async () => {
   const mine = await running.create(graphOf({ code: 'for (;;);', timeoutMs: 1_500 }))
   const stuck = await Promise.all(Array.from({ length: 100 }, () => running.execute(mine)))
   await running.until(stuck[0]!, (run) => run.status === 'RUNNING')

@@ -246,7 +246,9 @@ test('every node type that takes credentials is tried, and each call has opened 
 
 const mayLeave = (type: CredentialType) => type.startsWith('HTTP_')
 
-test('no response of the API has a secret: outputs, errors, requests, streams, exports, metrics', async () => {
+test('no response of the API has a secret: outputs, errors, requests, streams, exports, metrics', {
+  tags: 'long',
+}, async () => {
   for (const { runs, id, type } of cases) {
     await get(`/api/credentials/${id}`)
     await get(`/api/credentials/${id}/usage`)

@@ -19,6 +19,7 @@ const ask = (json: object, as = admin, team = teamId) =>
   service.call('POST', `/api/guardrails/check?teamId=${team}`, as, json)
 
 test('100,000 units of any kind end in bounded time, and another team hardly notices', {
+  tags: 'long',
   timeout: 300_000,
 }, async () => {
   // The bench has all of them.

@@ -116,7 +116,9 @@ test('nothing is wrong with texts that say nothing, in any characters', async ()
   for (const text of texts) expect((await check({ text })).violations, text.slice(0, 20)).toEqual([])
 })
 
-test('100,000 characters take a bounded time, hold up no other request, and are read to their end', async () => {
+test('100,000 characters take a bounded time, hold up no other request, and are read to their end', {
+  tags: 'long',
+}, async () => {
   const prose = writeProse(99_000)
   for (const at of [0, prose.indexOf('The', 50_000), prose.length]) {
     const text = `${prose.slice(0, at)}${EXTRACTION} ${prose.slice(at)}`
@@ -146,7 +148,7 @@ test('the same text gives the same violations, also many at once', async () => {
   for (const [at, violations] of again.entries()) expect(violations).toEqual(first[at % 4])
 })
 
-test('many long texts leave no more memory behind than a few', async () => {
+test('many long texts leave no more memory behind than a few', { tags: 'long' }, async () => {
   const grow = async (times: number) => {
     for (let at = 0; at < times; at++) await check({ text: writeProse(20_000 + at) })
     return process.memoryUsage().rss

@@ -85,7 +85,9 @@ test('expressions that would take minutes are refused at once, by node and field
   for (const as of [viewer, other.cookie]) expect((await save(nodes, as)).status).toBe(403)
 })
 
-test('expressions that each are short enough, but too many together, are refused by node and field', async () => {
+test('expressions that each are short enough, but too many together, are refused by node and field', {
+  tags: 'long',
+}, async () => {
   const dear = `{{ ${'('.repeat(8)}a${'+a'.repeat(30)}${'?:b)'.repeat(8)} }}`
   const nodes = Array.from({ length: 10 }, (_, at) => set(`n${at}`, { list: Array(100).fill(dear) }))
   const refused = save(nodes, builder)

@@ -140,9 +140,9 @@ test('a child stays until its parent has ended, unless it is detached', async ()
   expect(await pruneExecutions(service.store)).toBe(2)
 })
 
-test('two processes can prune thousands at once beside an old snapshot; lists stay complete', async ({
-  annotate,
-}) => {
+test('two processes can prune thousands at once beside an old snapshot; lists stay complete', {
+  tags: 'long',
+}, async ({ annotate }) => {
   const id = await create({ count: 10 })
   await seed(id, 6_000)
   const reader = new pg.Client({ connectionString: service.database.url })

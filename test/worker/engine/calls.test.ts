@@ -197,7 +197,7 @@ test('nor if its worker stops meanwhile: the answer goes to the next attempt, se
   expect(callsOf(target, id, 'call')).toHaveLength(1)
 })
 
-test('as many as its execution may carry, and the other calls are made again', async () => {
+test('as many as its execution may carry, and the other calls are made again', { tags: 'long' }, async () => {
   const calls = 16
   const bytes = 200_000
   const hanging = await post('/hang')

@@ -94,7 +94,9 @@ test('after SIGTERM a call goes on for longer than others may, and no other begi
   expect((await host.ended(late)).status).toBe('SUCCESS')
 })
 
-test('a reply that a worker gets while it stops is read over an API of another process, and saved', async () => {
+test('a reply that a worker gets while it stops is read over an API of another process, and saved', {
+  tags: 'long',
+}, async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>()
   const before = (event: number) => (event === 3 ? held : undefined)
   const vendor = await startOpenAi({ text: ['One ', 'two ', 'three'], before })
@@ -117,7 +119,9 @@ test('a reply that a worker gets while it stops is read over an API of another p
   expect(vendor.calls).toHaveLength(1)
 })
 
-test('a reply that is stopped after its worker was killed is saved as its readers have it', async () => {
+test('a reply that is stopped after its worker was killed is saved as its readers have it', {
+  tags: 'long',
+}, async () => {
   const vendor = await startOpenAi({ text: Array.from({ length: 400 }, (_, n) => `${n} `), paceMs: 15 })
   onTestFinished(() => vendor.stop())
   const chat = createChatting(host)
@@ -137,7 +141,9 @@ test('a reply that is stopped after its worker was killed is saved as its reader
   expect(content[0]).toMatchObject({ status: 'STOPPED', content: text + rest.text })
 })
 
-test('one that takes too long even for that is put down, and made again by another worker', async () => {
+test('one that takes too long even for that is put down, and made again by another worker', {
+  tags: 'long',
+}, async () => {
   const worker = await startWorker(3)
   const id = await begin('/hang')
   await addOther()
@@ -148,7 +154,9 @@ test('one that takes too long even for that is put down, and made again by anoth
   await madeAgain(id)
 })
 
-test('a second SIGTERM puts it down at once, but not one that is the same, passed on', async () => {
+test('a second SIGTERM puts it down at once, but not one that is the same, passed on', {
+  tags: 'long',
+}, async () => {
   const worker = await startWorker(600)
   const id = await begin('/hang')
   await addOther()
@@ -164,7 +172,7 @@ test('a second SIGTERM puts it down at once, but not one that is the same, passe
   await madeAgain(id)
 })
 
-test('after Ctrl-C a call has no more time than others', async () => {
+test('after Ctrl-C a call has no more time than others', { tags: 'long' }, async () => {
   const worker = await startWorker(600)
   const id = await begin('/hang')
   await addOther()

@@ -52,7 +52,23 @@ test('every case has a recorded answer for each of its calls, and every recordin
   expect(JSON.stringify(cases)).toContain(MOCK)
 })
 
-test('imported workflows answer as n8n did wherever they have done so before', async () => {
+test(
+  'some imported workflows answer as n8n did wherever they have done so before',
+  () => expectSame(12),
+  300_000,
+)
+
+test(
+  'all imported workflows answer as n8n did wherever they have done so before',
+  {
+    tags: 'long',
+    timeout: 300_000,
+  },
+  () => expectSame(1),
+)
+
+/** Compares every `nth` case with what was recorded. */
+async function expectSame(nth: number): Promise<void> {
   const send = (path: string, init: RequestInit = {}) => fetch(base + path, init)
   const ask = async <T>(method: string, path: string, json?: unknown): Promise<T> => {
     const headers = { cookie: host.admin, 'content-type': 'application/json' }
@@ -66,10 +82,11 @@ test('imported workflows answer as n8n did wherever they have done so before', a
     return JSON.parse(text)
   }
   const own = { teamId: host.teamId, ask, send }
-  const verdicts: Verdict[] = await compareAll(own, mock, cases, answers)
-  expect(verdicts.length).toBe(cases.length)
+  const chosen = cases.filter((_, at) => at % nth === 0)
+  const verdicts: Verdict[] = await compareAll(own, mock, chosen, answers)
+  expect(verdicts.length).toBe(chosen.length)
   expect(findSetbacks(verdicts, readRatchet())).toEqual([])
-}, 300_000)
+}
 
 test('what differs between two recordings is marked, and then only its type counts', () => {
   const marked = markVarying(

@@ -18,8 +18,12 @@ const strip = (value: unknown): unknown =>
       .replaceAll(/"durationMs":\d+/g, '"durationMs":0'),
   )
 
-describe.concurrent.each(Object.keys(examples('')))('"%s", continued as new every few events,', (name) => {
-  test('ends as it does without continuing as new', async () => {
+const NAMES = Object.entries(Object.keys(examples('')))
+
+describe.concurrent.each(NAMES)('example %s, "%s", continued as new every few events,', (at, name) => {
+  test('ends as it does without continuing as new', {
+    tags: Number(at) % 6 === 0 ? [] : 'long',
+  }, async () => {
     const example = examples(target.url)[name]!
     const [split, whole] = [await runExample(forced, example), await runExample(plain, example)]
     expect(split.status).toBe(example.status)

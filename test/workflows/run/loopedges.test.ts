@@ -41,7 +41,7 @@ async function run(host: Running, graph: Pick<Example, 'nodes' | 'edges' | 'sett
 }
 
 describe("Temporal's limits hold for", () => {
-  test('a pure body with more outputs than fit into one message', async () => {
+  test('a pure body with more outputs than fit into one message', { tags: 'long' }, async () => {
     const { errorMessage, nodeExecutionsTotal } = await run(plain, {
       nodes: [
         start,
@@ -112,7 +112,7 @@ describe("Temporal's limits hold for", () => {
   })
 })
 
-test('a loop ends as soon as its results together are too big', async () => {
+test('a loop ends as soon as its results together are too big', { tags: 'long' }, async () => {
   const before = target.calls.length
   const { errorMessage } = await run(plain, {
     nodes: [

@@ -59,7 +59,9 @@ test('an archive is refused by what it says and by what it has, and its paths do
   ).toMatch(/x/)
 })
 
-test('a workbook is refused for its size unpacked, for how far its cells reach, and for entities', async () => {
+test('a workbook is refused for its size unpacked, for how far its cells reach, and for entities', {
+  tags: 'long',
+}, async () => {
   expect(await read('a.xlsx', makeWorkbook(' '.repeat(60 * MB)))).toBe(
     'FileTooLarge: a.xlsx has more than 32 MB unpacked, which is too much for a workbook',
   )
@@ -115,7 +117,9 @@ test('XML, JSON and HTML that are nested or expanded without end do no harm', as
   expect(await read('a.html', '<b>'.repeat(deep))).toMatch(/^(InvalidInput|FileTooLarge): a\.html|"text/)
 })
 
-test('a PDF is refused for what it unpacks to, and one whose pages go round in circles', async () => {
+test('a PDF is refused for what it unpacks to, and one whose pages go round in circles', {
+  tags: 'long',
+}, async () => {
   const nested = deflateSync(Buffer.alloc(600 * MB, ' '))
   expect(nested.length).toBeLessThan(MB)
   expect(await read('a.pdf', makePdf([{ packed: nested }]))).toBe('FileTooLarge: a.pdf takes too much memory')
@@ -143,7 +147,9 @@ test('a PDF is refused for what it unpacks to, and one whose pages go round in c
   ).toMatch(/^FileTooLarge: a\.pdf|^OutputTooLarge/)
 })
 
-test('a CSV of one endless field, of a million columns, or of more than 8 MB is refused', async () => {
+test('a CSV of one endless field, of a million columns, or of more than 8 MB is refused', {
+  tags: 'long',
+}, async () => {
   expect(await read('a.csv', `a,b\n"${'x'.repeat(15 * MB)}`)).toBe(
     'OutputTooLarge: The output would be larger than 8 MB',
   )
@@ -170,7 +176,7 @@ test('a calendar whose entries repeat for ever or are nested without end is read
   )
 })
 
-test('the bombs of one team do not keep another waiting', async () => {
+test('the bombs of one team do not keep another waiting', { tags: 'long' }, async () => {
   const bomb = makePdf([{ packed: deflateSync(Buffer.alloc(600 * MB, ' ')) }])
   const bad = Array.from({ length: 4 }, () => read('bomb.pdf', bomb))
   const started = performance.now()

@@ -92,7 +92,10 @@ const ENDLESS: Record<string, string> = {
   'a BigInt': 'let n = 2n; for (;;) n = n ** 1000n',
   'a repeat': 'return "x".repeat(2 ** 29).length > 0 && "x".padEnd(2 ** 29).replace(/x/g, "yy")',
 }
-test('code without an end is ended, and the rules beside it are applied', { timeout: 300_000 }, async () => {
+test('code without an end is ended, and the rules beside it are applied', {
+  tags: 'long',
+  timeout: 300_000,
+}, async () => {
   for (const [name, source] of Object.entries(ENDLESS)) {
     const { violations, error, ms } = await apply([code(source), code('return true')], 'a text')
     expect(error, name).toMatch(/^These rules could not be applied/)

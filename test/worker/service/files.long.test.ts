@@ -74,7 +74,10 @@ function readMemory(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory', async () => {
+test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory', {
+  tags: 'long',
+  timeout: 300_000,
+}, async () => {
   const hook = {
     id: 'hook',
     type: 'WEBHOOK_TRIGGER',
@@ -83,7 +86,13 @@ test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory
   const send = {
     id: 'send',
     type: 'HTTP_REQUEST',
-    config: { url: base, method: 'POST', bodyType: 'file', body: '{{ $trigger.body }}', timeoutMs: 200_000 },
+    config: {
+      url: base,
+      method: 'POST',
+      bodyType: 'file',
+      body: '{{ $trigger.body }}',
+      timeoutMs: 200_000,
+    },
   }
   const get = {
     id: 'get',
@@ -135,4 +144,4 @@ test('a file of 64 MB goes through a webhook, HTTP and the answer in flat memory
   const most = Math.max(...growth.values())
   expect(growth.size).toBeGreaterThan(0)
   expect(most).toBeLessThan(SIZE)
-}, 300_000)
+})

@@ -57,9 +57,9 @@ const startsOfWorker = () =>
     .filter((line) => line.includes('"the worker polls Temporal"'))
     .map((line) => Date.parse((JSON.parse(line) as { time: string }).time))
 
-test('after a kill -9 of the service its calls go on once it is back, whatever pause their nodes have', async ({
-  annotate,
-}) => {
+test('after a kill -9 of the service its calls go on once it is back, whatever pause their nodes have', {
+  tags: 'long',
+}, async ({ annotate }) => {
   const retry = { maxAttempts: 2, initialIntervalMs: 45_000, maxIntervalMs: 45_000 }
   const id = await post(3_000, { retry })
   await sleep(1_000)

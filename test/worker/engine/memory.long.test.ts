@@ -124,6 +124,7 @@ const graph = (path: string, { config = {}, ...more }: { timeoutMs?: number; con
 })
 
 test('24 answers of 8 MB end no worker whose heap is small, and hold up no other team', {
+  tags: 'long',
   timeout: 180_000,
 }, async () => {
   const worker = await startWorker(['--max-old-space-size=160'], { MEMORY_BUDGET_MB: '32' })

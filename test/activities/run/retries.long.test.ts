@@ -33,7 +33,10 @@ async function knowsFailure(id: string): Promise<boolean> {
   return (run.raw.pendingActivities ?? []).some(({ lastFailure }) => lastFailure)
 }
 
-test('kill -9 in the pause and in the next attempt: the record stays true, and no request is missing', async () => {
+test('kill -9 in the pause and in the next attempt: the record stays true, and no request is missing', {
+  tags: 'long',
+  timeout: 240_000,
+}, async () => {
   const world = await startWorld({
     '/late': ({ response, count }) => {
       // The second attempt hangs until its process is killed.
@@ -102,4 +105,4 @@ test('kill -9 in the pause and in the next attempt: the record stays true, and n
     ['SUCCESS', undefined, false, nodeOf(run, 'call').completedAt],
   ])
   expect(Math.abs(Date.parse(content[1]!.startedAt!) - Date.parse(nextAttemptAt!))).toBeLessThan(3_000)
-}, 240_000)
+})

@@ -56,7 +56,7 @@ async function flood(client: Client, workflowId: string, begun: (count: number) 
 // A server named by TEST_TEMPORAL_ADDRESS may not have fairness enabled.
 test.skipIf(inject('temporalCli') === '')(
   'while more runs are in flight than a worker has slots, none is starved, and another team is served in turn',
-  { timeout: 240_000 },
+  { tags: 'long', timeout: 240_000 },
   async () => {
     const { cookie, teamId } = await host.otherTeam()
     const other = createClient({ teamId, send: (path, init) => host.request(path, { as: cookie, ...init }) })

@@ -62,9 +62,10 @@ async function strike(what: Kill['what']): Promise<void> {
   await host.recovered(what, host.kill(what))
 }
 
-test('a long agent goes on at the step at which it was killed, and its tools do everything once and in order', async ({
-  annotate,
-}) => {
+test('a long agent goes on at the step at which it was killed, and its tools do everything once and in order', {
+  tags: 'long',
+  timeout: 600_000,
+}, async ({ annotate }) => {
   const gates = createGates()
   vendor.say(async ({ body }) => {
     const told = (body.messages as { role: string }[]).filter(({ role }) => role === 'tool').length
@@ -141,4 +142,4 @@ test('a long agent goes on at the step at which it was killed, and its tools do 
     `${KILLS.length} kills; ${sent.length - effects.length} requests repeated under their key; ` +
       `${vendor.calls.length - TASKS - 1} calls to the model repeated`,
   )
-}, 600_000)
+})
