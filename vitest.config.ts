@@ -59,8 +59,10 @@ export default defineConfig(({ mode }) => ({
     tags: [{ name: 'long', description: 'Takes seconds: kills in series, bombs, whole matrices.' }],
     globalSetup: ['test/support/setup.ts'],
     pool: 'forks',
-    // A worker keeps what it has imported for its next file: importing the service takes longer than most files.
-    isolate: false,
+    // A worker keeps what it has imported for its next file. Long tests have a process for each file: they kill,
+    // freeze and fill what others would share.
+    isolate: mode === 'long',
+    setupFiles: ['test/support/restore.ts'],
     // Half of the time the tests wait for leases to expire and
     // processes to start, so three workers suit two cores.
     maxWorkers: 3,

@@ -106,14 +106,14 @@ export function streamParts(
  * has worked since the last time. So a download has at most half of it, and all of it when there are no other requests.
  */
 function createGivingWay(): () => Promise<void> {
-  let before = process.threadCpuUsage()
+  // The processor time of a thread would be too coarse: what it did in the last milliseconds may be missing.
+  let before = performance.eventLoopUtilization()
   return async () => {
-    const { user, system } = process.threadCpuUsage(before)
-    const worked = (user + system) / 1_000
+    const worked = performance.eventLoopUtilization(before).active
     if (worked < WORK_MS) return
     if (answering > 0) await sleep(Math.min(worked, MAX_REST_MS))
     else await nextRound()
-    before = process.threadCpuUsage()
+    before = performance.eventLoopUtilization()
   }
 }
 

@@ -230,7 +230,9 @@ function expectNoSecret(texts: (string | Buffer)[], what: string): void {
       }
 }
 
-test('every node type that takes credentials is tried, and each call has opened one', () => {
+test('every node type that takes credentials is tried, and each call has opened one', {
+  tags: 'long',
+}, () => {
   const takers = Object.keys(NODES).filter((type) => nodeType(type)?.credentialUses?.length)
   expect([...Object.keys(TAKERS), ...SIGNERS]).toEqual(expect.arrayContaining(takers))
   for (const { type, runs } of cases.filter((one) => uses('HTTP_REQUEST', one.type))) {
@@ -279,12 +281,12 @@ test('no response of the API has a secret: outputs, errors, requests, streams, e
   expect(found.join('').split('[redacted]').length).toBeGreaterThan(1_000)
 })
 
-test('no line of the log has one', () => {
+test('no line of the log has one', { tags: 'long' }, () => {
   expect(lines.length).toBeGreaterThan(10)
   expectNoSecret(lines, 'the logs')
 })
 
-test('no table of PostgreSQL has one', async () => {
+test('no table of PostgreSQL has one', { tags: 'long' }, async () => {
   const { rows } = await sql<{ name: string }>`
     select quote_ident(tablename) as name from pg_tables where schemaname = 'public'`.execute(host.store.db)
   expect(rows.length).toBeGreaterThan(20)
@@ -327,7 +329,7 @@ function listPayloads(value: unknown): Payload[] {
   return Object.values(value).flatMap(listPayloads)
 }
 
-test('the search finds what is there', async () => {
+test('the search finds what is there', { tags: 'long' }, async () => {
   const [{ secrets }] = cases as [Case]
   const run = await host.run(
     { nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] },
