@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { setImmediate as nextRound, setTimeout as sleep } from 'node:timers/promises'
 import type { Context, MiddlewareHandler } from 'hono'
 import type { AppEnv } from '../env.ts'
