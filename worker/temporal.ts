@@ -67,45 +67,6 @@ export function listServerArguments(options: {
   ]
 }
 
-/**
- * Rejects while the embedded server is not up. Sets its
- * namespace to keep histories for 30 days instead of one.
- */
-export async function checkServer(address: string, namespace: string): Promise<void> {
-  const connection = await Connection.connect({ address, connectTimeout: '2 s' })
-  try {
-    await connection.withDeadline(Date.now() + 5_000, async () => {
-      await connection.workflowService.describeNamespace({ namespace })
-      await connection.workflowService.updateNamespace({
-        namespace,
-        config: { workflowExecutionRetentionTtl: msToTs(RETENTION) },
-      })
-    })
-  } finally {
-    await connection.close()
-  }
-}
-
-/** The options that client and worker connections share. */
-function describeConnection(config: Config) {
-  const { address, tls, apiKey } = config.temporal
-  if (!address) throw new Error('no Temporal address')
-  return { address, tls, ...(apiKey ? { apiKey } : {}) }
-}
-
-/**
- * The connection that worker and client share, as eager
- * starts need. Rejects while Temporal cannot be reached.
- */
-export function connectWorker(config: Config): Promise<NativeConnection> {
-  // On loopback, gRPC compression only costs time.
-  const loopback = /^(127\.|localhost:|\[::1\])/.test(config.temporal.address ?? '')
-  return NativeConnection.connect({
-    ...describeConnection(config),
-    grpcCompression: { codec: loopback ? 'none' : 'gzip' },
-  })
-}
-
 /** A page of a history may be as large as Temporal lets a whole one become: 50 MB. gRPC would take 4 MB. */
 const MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 
@@ -148,6 +109,45 @@ export const CLIENT_OPTIONS = {
   channelArgs: { 'grpc.max_receive_message_length': MAX_RECEIVED_BYTES },
   interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endLateTry],
 } satisfies ConnectionOptions
+
+/**
+ * Rejects while the embedded server is not up. Sets its
+ * namespace to keep histories for 30 days instead of one.
+ */
+export async function checkServer(address: string, namespace: string): Promise<void> {
+  const connection = await Connection.connect({ ...CLIENT_OPTIONS, address, connectTimeout: '2 s' })
+  try {
+    await connection.withDeadline(Date.now() + 5_000, async () => {
+      await connection.workflowService.describeNamespace({ namespace })
+      await connection.workflowService.updateNamespace({
+        namespace,
+        config: { workflowExecutionRetentionTtl: msToTs(RETENTION) },
+      })
+    })
+  } finally {
+    await connection.close()
+  }
+}
+
+/** The options that client and worker connections share. */
+function describeConnection(config: Config) {
+  const { address, tls, apiKey } = config.temporal
+  if (!address) throw new Error('no Temporal address')
+  return { address, tls, ...(apiKey ? { apiKey } : {}) }
+}
+
+/**
+ * The connection that worker and client share, as eager
+ * starts need. Rejects while Temporal cannot be reached.
+ */
+export function connectWorker(config: Config): Promise<NativeConnection> {
+  // On loopback, gRPC compression only costs time.
+  const loopback = /^(127\.|localhost:|\[::1\])/.test(config.temporal.address ?? '')
+  return NativeConnection.connect({
+    ...describeConnection(config),
+    grpcCompression: { codec: loopback ? 'none' : 'gzip' },
+  })
+}
 
 /** A connection that is opened by its first call, so that the API can start and serve without Temporal. */
 export function connectClient(config: Config): Connection {
