@@ -6,7 +6,8 @@ import { Refused } from '../kit/states.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { takeTemplate } from './take.ts'
 import './start.css'
-import { TEMPLATES, type Template } from './templates.ts'
+import type { Template } from './template.ts'
+import { TEMPLATES } from './templates.ts'
 
 /** The templates as cards: one click makes the workflow, starts it, and goes to what it does. */
 export function TemplateChoices() {

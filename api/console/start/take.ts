@@ -4,7 +4,7 @@ import { Refusal } from '../data/refusal.ts'
 import { listExecutions } from '../executions/data.ts'
 import { executeWorkflow, makeKey } from '../executions/starting/data.ts'
 import { changeWorkflow, createWorkflow, listWorkflows } from '../workflows/data.ts'
-import type { Template, TemplateGraph } from './templates.ts'
+import type { Template, TemplateGraph } from './template.ts'
 
 /** Takes a template: makes its workflow, starts its first execution, and returns the id of that. */
 export async function takeTemplate(template: Template, teamId: string): Promise<string> {
