@@ -1,7 +1,6 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Pool } from 'undici'
 import { openDatabase } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
@@ -11,9 +10,8 @@ import { type Program, type SupervisedChild, superviseChild } from '../../worker
 import { findFree } from '../../worker/local/ports.ts'
 import { describePostgres, describeService, describeTemporal } from '../../worker/local/programs.ts'
 import { seedInstallation } from '../../worker/local/seed.ts'
+import { CACHE } from '../support/cache.ts'
 import { readUsage, type Usage } from './usage.ts'
-
-const CACHE = fileURLToPath(new URL('../../.perdure/cache', import.meta.url))
 
 export const BENCH_ADMIN = { email: 'bench@example.com', password: 'only for the bench' }
 
