@@ -1,5 +1,5 @@
 import { type WrittenOutput, writeOutput } from '../../db/records/written.ts'
-import type { LargeNumbers } from '../reading/json.ts'
+import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { parseResponseBody } from './body.ts'
 import { showHeaders } from './headers.ts'
 

@@ -1,6 +1,7 @@
 import { isDeeper } from '../../db/records/depth.ts'
+import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { decodeText, findByteOrderMark, findCharset, openDecoder } from '../reading/charset.ts'
-import { describeLarge, type LargeNumbers, readJson } from '../reading/json.ts'
+import { describeLarge, readJson } from '../reading/json.ts'
 
 // Deeper values overflow the stack when they are serialised again.
 const MAX_DEPTH = 500

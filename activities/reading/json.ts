@@ -1,17 +1,12 @@
 import { setOwn } from '../../workflows/json.ts'
+import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { quoteShort } from '../../workflows/problem.ts'
 import type { createPacer } from '../expressions/pace.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 
 type Pace = ReturnType<typeof createPacer>
 
-/**
- * The form of a number that JavaScript cannot hold exactly: a text of its digits, or the nearest number. Such are those
- * written without an exponent beyond 2^53, and those so large that they would be infinite.
- */
-export type LargeNumbers = 'text' | 'number'
-
-/** What a node's config says of them. */
+/** A config's choice, by default `text`. */
 export function readLargeNumbers({ largeNumbers }: Record<string, unknown>): LargeNumbers {
   return largeNumbers === 'number' ? 'number' : 'text'
 }

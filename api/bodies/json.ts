@@ -1,12 +1,8 @@
 import { createPacer } from '../../activities/expressions/pace.ts'
 import { openDecoder } from '../../activities/reading/charset.ts'
-import {
-  type JsonReading,
-  type LargeNumbers,
-  readJson,
-  readJsonInTurns,
-} from '../../activities/reading/json.ts'
+import { type JsonReading, readJson, readJsonInTurns } from '../../activities/reading/json.ts'
 import { invalid } from '../../db/fault.ts'
+import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { joinPath } from '../../workflows/problem.ts'
 
 /** How deep a body of JSON may be, and how many values it may have: each entry of a list or an object is one. */

@@ -1,4 +1,5 @@
-import type { JsonReading, LargeNumbers } from '../../activities/reading/json.ts'
+import type { JsonReading } from '../../activities/reading/json.ts'
+import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { looksLikeForm, parseForm } from './form.ts'
 import { parseJson } from './json.ts'
 import { demandCharset, findBodyCharset, readBodyText } from './text.ts'

@@ -105,6 +105,8 @@ export const oneOf = <const T extends string[]>(...options: T) =>
 
 /** The form of the numbers of a JSON text that are too large to be held exactly. Without it they are texts. */
 export const largeNumbersField = oneOf('text', 'number')
+/** The form of a number that JavaScript cannot hold exactly: a text of its digits, or the nearest number. */
+export type LargeNumbers = v.InferOutput<typeof largeNumbersField>
 export const LARGE_NUMBERS =
   'What becomes of integers beyond 2^53: a text of their digits, unless it is number, which rounds them.'
 

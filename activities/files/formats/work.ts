@@ -1,7 +1,7 @@
 import type { WrittenOutput } from '../../../db/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
+import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
-import type { LargeNumbers } from '../../reading/json.ts'
 import type { CsvWriting } from './csv.ts'
 
 /**

@@ -1,10 +1,11 @@
 import { setOwn } from '../../../workflows/json.ts'
 import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
+import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { describeUnknownCharset } from '../../http/body.ts'
 import { type ResponseHeaders, showHeaders } from '../../http/headers.ts'
 import { decodeText } from '../../reading/charset.ts'
-import { describeLarge, type JsonReading, type LargeNumbers, readJsonInTurns } from '../../reading/json.ts'
+import { describeLarge, type JsonReading, readJsonInTurns } from '../../reading/json.ts'
 import { NodeFailure } from './failure.ts'
 
 type Response = { status: number; body: Uint8Array } & ResponseHeaders

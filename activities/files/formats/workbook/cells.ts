@@ -1,4 +1,5 @@
-import { type LargeNumbers, readJson } from '../../../reading/json.ts'
+import type { LargeNumbers } from '../../../../workflows/nodes/fields.ts'
+import { readJson } from '../../../reading/json.ts'
 import type { DateKind } from './formatcodes.ts'
 import type { SheetPlace, Workbook } from './parts.ts'
 import { DAYS_TO_1904, readIsoSerial, writeSerial } from './serials.ts'
