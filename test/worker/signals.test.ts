@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, expect, inject, test } from 'vitest'
+import { afterAll, describe, expect, inject, test } from 'vitest'
 import { findFree } from '../../worker/local/ports.ts'
 import { identify, isAlive, kill, type ProcessId } from '../../worker/local/processes.ts'
 import { COMPILED } from '../support/cache.ts'
@@ -48,13 +48,13 @@ const CASES = [
   ['worker', 'the worker polls'],
 ] as const
 
-test.each(
+describe.each(
   CASES.flatMap(([script, up]) =>
     (['SIGTERM', 'SIGINT'] as const).map((signal) => [script, signal, up] as const),
   ),
-)(
-  '`npm run %s` ends with all its processes when only the outermost one gets a %s',
-  async (script, signal, up) => {
+)('`npm run %s` ends with all its processes when only the outermost one gets a %s', (script, signal, up) => {
+  const tags = signal === 'SIGINT' ? 'long' : []
+  test('in order', { tags }, async () => {
     const npm = spawn('npm', ['run', '-s', script], {
       cwd: ROOT,
       env: {
@@ -86,8 +86,8 @@ test.each(
       for (const { pid } of below.filter(isAlive)) kill(pid, 'SIGKILL')
       npm.kill('SIGKILL')
     }
-  },
-)
+  })
+})
 
 test('the compose file calls node, which gets the signals that npm would keep', () => {
   const commands = [

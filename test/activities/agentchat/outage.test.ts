@@ -71,7 +71,10 @@ test('PostgreSQL is killed in mid-text: who reads goes on reading, who comes lat
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'One two three four' })
 }, 120_000)
 
-test('the whole service is killed in mid-text: who comes back is told that the text is begun anew', async () => {
+test('the whole service is killed in mid-text: who comes back is told that the text is begun anew', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const held = gate(3)
   vendor.say({ text: ['One ', 'two ', 'three'], before: held.before })
   const { stream, path, messages } = await post()
@@ -89,7 +92,7 @@ test('the whole service is killed in mid-text: who comes back is told that the t
   expect(await readReply(plain).all()).toMatchObject([{ type: 'error' }])
   held.release()
   expect(await SAVED(messages)).toMatchObject({ status: 'COMPLETE', content: 'Another text' })
-}, 120_000)
+})
 
 test('PostgreSQL is away for longer than a node may take: the answer that is paid for is kept', {
   tags: 'long',

@@ -111,7 +111,7 @@ describe('maxCost', () => {
     expect(agents.vendor.calls).toHaveLength(3)
   })
 
-  test('a call whose vendor reports no usage counts by its estimate', async () => {
+  test('a call whose vendor reports no usage counts by its estimate', { tags: 'long' }, async () => {
     await priced(1_000, 10_000)
     const script = [
       { ...again, usage: null },

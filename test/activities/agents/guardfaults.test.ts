@@ -37,7 +37,10 @@ afterAll(async () => {
   await open.stop()
 })
 
-test('a check that cannot be made blocks the reply, or lets it pass with a warning: the model is asked once', async () => {
+test('a check that cannot be made blocks the reply, or lets it pass with a warning: the model is asked once', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const blocked = await closed.runAgent([], { text: 'I die here.' }, { config: { guardrails } })
   expect(blocked.run.status).toBe('FAILED')
   expect(blocked.agent.errorMessage).toContain('CONTENT_FILTER could not be checked')
@@ -48,7 +51,7 @@ test('a check that cannot be made blocks the reply, or lets it pass with a warni
   expect(passed.steps[0]!.warnings?.[0]?.message).toContain('CONTENT_FILTER could not be checked')
   expect(passed.steps[0]!.outputData).toMatchObject({ guardrails: [{ failed: ['CONTENT_FILTER'] }] })
   expect(open.vendor.calls).toHaveLength(1)
-}, 60_000)
+})
 
 test('a check that fails is made again, without another call of the model', async () => {
   const { agent } = await closed.runAgent(
@@ -60,7 +63,10 @@ test('a check that fails is made again, without another call of the model', asyn
   expect(closed.vendor.calls).toHaveLength(1)
 })
 
-test('a tool whose result cannot be checked is not called again, and its result is withheld', async () => {
+test('a tool whose result cannot be checked is not called again, and its result is withheld', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   const tool = {
     type: 'CODE',
     name: 'look',
@@ -78,7 +84,7 @@ test('a tool whose result cannot be checked is not called again, and its result 
   expect(run.status).toBe('SUCCESS')
   expect(steps[1]!.outputData).toMatchObject({ withheld: true, violations: ['PROMPT_INJECTION'] })
   expect(await findInStore(closed.store, run.id, 'I die in a tool')).toEqual([])
-}, 60_000)
+})
 
 test('a worker that goes in the middle of a check leaves nothing of the reply: another asks again', async () => {
   const file = join(folder, 'hang')

@@ -49,7 +49,10 @@ async function findAnywhere(id: string, text: string): Promise<string[]> {
   return found
 }
 
-test("a team's rule is applied around an agent, with its own action", async () => {
+test("a team's rule is applied around an agent, with its own action", {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
   await agents.ask('POST', `/api/guardrails/rules?teamId=${agents.teamId}`, {
     name: 'project',
     kind: 'KEYWORD_LIST',
@@ -79,7 +82,7 @@ test("a team's rule is applied around an agent, with its own action", async () =
   expect(await findAnywhere(said.run.id, 'that you mean')).toEqual([])
   const fine = await agents.runAgent([], { text: 'Fine.' }, { config: { guardrails: { output: rules } } })
   expect(fine.agent.outputData).toEqual({ text: 'Fine.', steps: 1 })
-}, 60_000)
+})
 
 test("without a team's model the reply is blocked, once, and with it what it flags is nowhere", async () => {
   const output = { filterContent: true, askModel: true }

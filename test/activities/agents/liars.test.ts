@@ -234,6 +234,7 @@ describe('what a server answers to a call', () => {
 
   test.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'ping'])(
     'what the server asks for itself is answered a few times at most: %s',
+    { tags: 'long' },
     async (method) => {
       const server = await serve([weather()])
       lieAbout(server, 'tools/call', (to) => {
@@ -251,7 +252,9 @@ describe('what a server answers to a call', () => {
     },
   )
 
-  test('notifications without an end, and answers to what was not asked, hold up nobody', async () => {
+  test('notifications without an end, and answers to what was not asked, hold up nobody', {
+    tags: 'long',
+  }, async () => {
     const server = await serve([weather()])
     lieAbout(server, 'tools/call', (to) => {
       to.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -168,7 +168,7 @@ describe('PostgreSQL', () => {
     expect((await rowsOf(id, { query: 'select 1 as a', readOnly: true })).rows).toEqual([{ a: 1 }])
   })
 
-  test('rows are limited by number and bytes, and many of them are read', async () => {
+  test('rows are limited by number and bytes, and many of them are read', { tags: 'long' }, async () => {
     const many = await rowsOf(id, { query: 'select n from generate_series(1, 10000) n', maxRows: 10_000 })
     expect([many.rowCount, many.rows.at(-1)]).toEqual([10_000, { n: 10_000 }])
     expect(await failureOf(id, { query: 'select n from generate_series(1, 1001) n' })).toContain(

@@ -238,7 +238,10 @@ test('a failure says what is wrong with the expression', async () => {
   }
 })
 
-test('a hostile expression ends in a clear error and does not block this thread', async () => {
+test('a hostile expression ends in a clear error and does not block this thread', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   await render(away('1'))
   const limit = (pattern: RegExp) => ({ type: 'ExpressionLimit', pattern })
   const memory = limit(/used too much memory|took longer than 1 s/)
@@ -268,7 +271,7 @@ test('a hostile expression ends in a clear error and does not block this thread'
   const longest = stretch.stop()
   // Evaluated on this thread, each of these would block it for a second.
   expect(longest).toBeLessThan(600)
-}, 120_000)
+})
 
 test('a regular expression takes linear time and matches as in JSONata', async () => {
   const text = `${'a'.repeat(3_000)}!`
@@ -369,7 +372,9 @@ test('an expression does not change the values that the next one reads', async (
   expect(Object.keys(one)).toEqual(['0'])
 })
 
-test('a flood from one workflow does not hold up another, and waiting does not count towards the time limit', async () => {
+test('a flood from one workflow does not hold up another, and waiting does not count towards the time limit', {
+  tags: 'long',
+}, async () => {
   const one = createEvaluator({ processes: 1, timeoutMs: 300 })
   try {
     const loop = '{{ ($f := function() { $f() }; $f()) }}'

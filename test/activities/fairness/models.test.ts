@@ -105,7 +105,7 @@ test('calls to models take none of the places of other calls, nor the other way 
   for (const id of runs) expect(callsOf(target, id, 'call')).toHaveLength(1)
 })
 
-test('a worker that stops lets its calls to models end, and takes no others', async () => {
+test('a worker that stops lets its calls to models end, and takes no others', { tags: 'long' }, async () => {
   const stopping = await host.addEngine({ stopGraceMs: 1_000, modelStopGraceMs: 60_000 })
   await host.engine.stopModels()
   const id = await host.execute(

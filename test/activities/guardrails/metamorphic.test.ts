@@ -112,7 +112,7 @@ describe.each(Object.entries(DETECTORS))('%s', (_, find) => {
 const isTorn = (text: string, at: number) =>
   /[\ud800-\udbff]/.test(text[at - 1] ?? '') && /[\udc00-\udfff]/.test(text[at] ?? '')
 
-test('raising the sensitivity never removes a finding, of any text', () => {
+test('raising the sensitivity never removes a finding, of any text', { tags: 'long' }, () => {
   const sensitivity = fc.double({ min: 0, max: 1, noNaN: true })
   fc.assert(
     fc.property(texts, sensitivity, sensitivity, (text, one, another) => {

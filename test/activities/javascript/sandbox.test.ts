@@ -233,7 +233,9 @@ describe('what scripts cannot do', () => {
     )
   })
 
-  test('what cannot be interrupted ends with its process, and the next job has another one', async () => {
+  test('what cannot be interrupted ends with its process, and the next job has another one', {
+    tags: 'long',
+  }, async () => {
     for (const text of [
       'return new Array(2 ** 32 - 2).indexOf(1)',
       'return new Array(2 ** 32 - 2).includes(1)',

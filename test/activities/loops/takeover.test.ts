@@ -75,7 +75,9 @@ async function again(id: string, how: 'retry' | 'rerun', version = 'same') {
 
 const sold = (items: number[]) => items.map((n, at) => ({ sold: n, at }))
 
-test('a retry takes over the iterations that succeeded, and a retry of it those of both', async () => {
+test('a retry takes over the iterations that succeeded, and a retry of it those of both', {
+  tags: 'long',
+}, async () => {
   const list = numbers(120)
   shop.broken.add(100).add(110)
   const first = await host.run(graph({}), { list })

@@ -87,7 +87,9 @@ async function readMail(id: string) {
 const idOf = (mail = '') => /^Message-ID: (.*)$/m.exec(mail)?.[1]
 const patient = { timeout: 60_000 }
 
-test('killed before the last line of the mail, the worker sends one mail when it is back', async () => {
+test('killed before the last line of the mail, the worker sends one mail when it is back', {
+  tags: 'long',
+}, async () => {
   const server = await startSlow()
   server.answer()
   // Nobody can note that the mail is sent, so its last line is held back.
@@ -114,7 +116,9 @@ test('killed before the last line of the mail, the worker sends one mail when it
   expect(server.mails).toHaveLength(1)
 })
 
-test('killed after what the server said was noted, the worker sends nothing when it is back', async () => {
+test('killed after what the server said was noted, the worker sends nothing when it is back', {
+  tags: 'long',
+}, async () => {
   const server = await startSlow()
   const id = await startMail(server.port)
   await expect.poll(() => server.mails.length, patient).toBe(1)
@@ -145,7 +149,7 @@ test('killed in between, nobody knows: it is never sent again, and the node says
   expect(server.mails).toHaveLength(1)
 })
 
-test('killed in between with `repeat`: the same mail goes out once more', async () => {
+test('killed in between with `repeat`: the same mail goes out once more', { tags: 'long' }, async () => {
   const server = await startSlow()
   const id = await startMail(server.port, { repeat: true })
   await expect.poll(() => server.mails.length, patient).toBe(1)

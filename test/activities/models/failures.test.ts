@@ -433,7 +433,7 @@ test('with maxCost, a model without a price is not asked', async () => {
   expect(await ask({ budget: { maxCost: 1 } })).toMatchObject({ text: 'x' })
 })
 
-test('ten thousand calls of tools in one answer are all there', async () => {
+test('ten thousand calls of tools in one answer are all there', { tags: 'long' }, async () => {
   const tools = Array.from({ length: 10_000 }, (_, n) => ({ name: 'find', args: { n } }))
   const { ask } = await start('OPENAI_COMPATIBLE', { tools })
   const { toolCalls } = await ask({}, { ...HI, tools: [{ name: 'find', description: '', parameters: {} }] })

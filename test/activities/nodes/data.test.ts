@@ -259,7 +259,10 @@ describe('lists', () => {
     })
   })
 
-  test('work on 40,000 items does not block the thread, and an output that is too large fails', async () => {
+  test('work on 40,000 items does not block the thread, and an output that is too large fails', {
+    tags: 'long',
+    timeout: 60_000,
+  }, async () => {
     const stretch = watchThread()
     const run = await running.run({
       nodes: [
@@ -303,7 +306,7 @@ describe('lists', () => {
     expect(top[0]!.n).toBeGreaterThan(top[1]!.n)
     expect((nodeOf(run, 'group').outputData as { items: unknown[] }).items).toHaveLength(100)
     expect(nodeOf(run, 'self').errorMessage).toMatch(/larger than 8 MB/)
-  }, 60_000)
+  })
 })
 
 describe('values', () => {

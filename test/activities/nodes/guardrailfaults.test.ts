@@ -79,7 +79,10 @@ test.each([
   },
 )
 
-test('while no thread is free, the node waits, and that is no failure of it', async () => {
+test('while no thread is free, the node waits, and that is no failure of it', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const slow = { text: 'slow', detectPromptInjection: true }
   const workflow = await closed.create(graphOf(slow))
   const ids = await Promise.all(Array.from({ length: 3 }, () => closed.execute(workflow)))
@@ -87,7 +90,7 @@ test('while no thread is free, the node waits, and that is no failure of it', as
     const run = await closed.until(id, ({ status }) => status !== 'PENDING' && status !== 'RUNNING', 90_000)
     expect(nodeOf(run, 'guard')).toMatchObject({ status: 'SUCCESS', handle: 'passed', retryCount: 0 })
   }
-}, 120_000)
+})
 
 test("a team's rule blocks with its own action, and another team's does not", async () => {
   const rule = {
@@ -162,7 +165,10 @@ test("the team's model judges, is asked again when it is away, and its call is i
 
 // A check that outlasts the 3.5 s after which a stop is forced would leave a worker in this process that goes on telling
 // Temporal that it is at it. A real one ends with its process.
-test('a worker that stops in mid-check leaves the check to the next one', async () => {
+test('a worker that stops in mid-check leaves the check to the next one', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const host = await keep(startRunning({ guardrails: { threads }, stopGraceMs: 500 }))
   const id = await host.execute(await host.create(graphOf({ text: 'slow', detectPromptInjection: true })))
   await until(() => host.read(id), { holds: ({ status }) => status === 'RUNNING' })
@@ -171,4 +177,4 @@ test('a worker that stops in mid-check leaves the check to the next one', async 
   host.use(next)
   const run = await host.until(id, ({ status }) => status !== 'PENDING' && status !== 'RUNNING', 90_000)
   expect(nodeOf(run, 'guard')).toMatchObject({ status: 'SUCCESS', handle: 'passed' })
-}, 120_000)
+})

@@ -322,7 +322,9 @@ describe('CLASSIFY', () => {
 })
 
 describe('CLASSIFY of items', () => {
-  test('each item leaves by the handle of its own category, a failed one by other', async () => {
+  test('each item leaves by the handle of its own category, a failed one by other', {
+    tags: 'long',
+  }, async () => {
     const { credentialId } = await vendor((call) => {
       const text = textOf((call.body.messages as Message[])[1]!)
       return text === 'bad' ? { status: 400 } : says({ categories: text.split(' ') })

@@ -35,6 +35,7 @@ function connect() {
 }
 
 test('a run of 10,000 items whose histories have more than 4 MB is rebuilt', {
+  tags: 'long',
   timeout: 300_000,
 }, async () => {
   const id = await running.execute(

@@ -59,7 +59,9 @@ test('curl -N shows the text as it comes, byte for byte as documented', async ()
 describe.skipIf(missing)('Chromium', () => {
   const browser = useBrowser(() => url)
 
-  test('reads it with fetch, and with an EventSource, which ends for good after the last event', async () => {
+  test('reads it with fetch, and with an EventSource, which ends for good after the last event', {
+    tags: 'long',
+  }, async () => {
     await browser.signIn()
     const { path, finish } = await begin()
     await browser.page.evaluate((at) => {

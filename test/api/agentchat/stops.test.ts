@@ -40,6 +40,7 @@ async function readAll(stream: ReturnType<typeof readReply>) {
 }
 
 test('a reply that is stopped at any moment is saved as all who read it, here and elsewhere, have it', {
+  tags: 'long',
   timeout: 120_000,
 }, async () => {
   const agents = await makeAgents()

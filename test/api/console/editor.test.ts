@@ -68,7 +68,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     expect(name).toContain('By mouse')
   })
 
-  test('a graph of five nodes, one of them in a loop, is built by keyboard alone, and executed', async () => {
+  test('a graph of five nodes, one of them in a loop, is built by keyboard alone, and executed', {
+    tags: 'long',
+  }, async () => {
     await signIn('#/workflows/new')
     await node('start').waitFor()
     await page.getByLabel('Name of the workflow').focus()
@@ -140,7 +142,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await expect.poll(wires).toBe(2)
   })
 
-  test('edits are undone and redone, copied into another workflow, disabled, laid out and noted', async () => {
+  test('edits are undone and redone, copied into another workflow, disabled, laid out and noted', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [start, { id: 'a', type: 'SET', config: { values: { x: 1 } } }, { id: 'b', type: 'NO_OP' }],
       edges: edges('start -> a', 'a -> b'),
@@ -224,7 +228,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     expect(await pressNow('k', true)).toBe('Search pages, workflows and commands')
   })
 
-  test('what is refused is marked on its node, and JSON is another view of the same', async () => {
+  test('what is refused is marked on its node, and JSON is another view of the same', {
+    tags: 'long',
+  }, async () => {
     await signIn('#/workflows/new')
     await node('start').click()
     await press('a')

@@ -35,7 +35,9 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     page = browser.page
   })
 
-  test('who judges its runs is set; what is wrong is said at its field; it is taken back again', async () => {
+  test('who judges its runs is set; what is wrong is said at its field; it is taken back again', {
+    tags: 'long',
+  }, async () => {
     const { workflowId, judge, credentialId } = await makeJudged()
     await signIn(`#/evaluation?workflowId=${workflowId}&tab=settings`)
     await heading('Evaluation')
@@ -65,7 +67,9 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     await page.getByText('No runs were judged').waitFor()
   })
 
-  test('the team has settings and dimensions of its own, which workflows then offer', async () => {
+  test('the team has settings and dimensions of its own, which workflows then offer', {
+    tags: 'long',
+  }, async () => {
     const { workflowId } = await makeJudged()
     await signIn('#/evaluation?tab=dimensions')
     await page.getByRole('button', { name: 'New dimension' }).click()

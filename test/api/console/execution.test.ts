@@ -73,7 +73,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     }
   })
 
-  test('a loop is a box in the graph; its iterations are folded, picked, and shown where they failed', async () => {
+  test('a loop is a box in the graph; its iterations are folded, picked, and shown where they failed', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [
         start,
@@ -149,7 +151,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     expect(wide).toBeLessThanOrEqual(390)
   })
 
-  test('a loop of hundreds of items is no long page, and all of its records can be reached', async () => {
+  test('a loop of hundreds of items is no long page, and all of its records can be reached', {
+    tags: 'long',
+  }, async () => {
     const many = await host.create({
       nodes: [
         start,
@@ -183,7 +187,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     }
   })
 
-  test('an agent shows its turns and tasks, and asks on its page before it calls a tool', async () => {
+  test('an agent shows its turns and tasks, and asks on its page before it calls a tool', {
+    tags: 'long',
+  }, async () => {
     const credentialId = await createChatting(host).credential()
     const agent = {
       id: 'agent',
@@ -227,7 +233,9 @@ describe.skipIf(missing)('the page of an execution', () => {
     await detail().getByText('paid:').waitFor()
   })
 
-  test('what was said in a chat is private on the pages of others, node by node', async () => {
+  test('what was said in a chat is private on the pages of others, node by node', {
+    tags: 'long',
+  }, async () => {
     const chats = createChatting(host)
     const id = await chats.open(await chats.simpleAgent())
     await chats.say(id, 'say a secret')

@@ -55,7 +55,7 @@ describe.skipIf(missing)('the form of a node', () => {
   }
   const http = (more: object = {}) => ({ id: 'call', type: 'HTTP_REQUEST', config: { url: '', ...more } })
 
-  test('each kind of control writes its part of the config', async () => {
+  test('each kind of control writes its part of the config', { tags: 'long' }, async () => {
     await show(http())
     await page.getByLabel('Method', { exact: true }).selectOption('PUT')
     await write(text('URL'), 'https://example.com/')
@@ -115,7 +115,7 @@ describe.skipIf(missing)('the form of a node', () => {
     expect(await node()).not.toHaveProperty('retry')
   })
 
-  test('lists are added to, moved and removed from', async () => {
+  test('lists are added to, moved and removed from', { tags: 'long' }, async () => {
     await show({ id: 'choose', type: 'SWITCH', config: { cases: [] } })
     for (const [at, handle] of ['small', 'large'].entries()) {
       await page.getByRole('button', { name: 'Add case' }).click()
@@ -133,7 +133,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(config).toEqual({ cases: [{ handle: 'small', condition: '$input.total > 0' }] })
   })
 
-  test('what is typed and clicked within one frame is all taken, in its order', async () => {
+  test('what is typed and clicked within one frame is all taken, in its order', {
+    tags: 'long',
+  }, async () => {
     await show({ id: 'choose', type: 'SWITCH', config: { cases: [] } })
     for (const handle of ['a', 'b']) {
       await page.getByRole('button', { name: 'Add case' }).click()
@@ -192,7 +194,7 @@ describe.skipIf(missing)('the form of a node', () => {
     expect(await page.evaluate(() => Reflect.get(globalThis, 'nodes'))).toEqual(nodes)
   })
 
-  test('a value that no control can show is kept, and shown as what it is', async () => {
+  test('a value that no control can show is kept, and shown as what it is', { tags: 'long' }, async () => {
     const strange = { maxBytes: '{{ $input.size }}', method: 7, response: { format: 'auto', depth: 3 } }
     await show(http({ url: 'https://a.example', ...strange }))
     await text('Max bytes').getByText('{{ $input.size }}').waitFor()
@@ -245,7 +247,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(config).toEqual({ url: 'x', headers: { a: 'b' } })
   })
 
-  test('the JSON is the same node, and what does not parse is not taken', async () => {
+  test('the JSON is the same node, and what does not parse is not taken', { tags: 'long' }, async () => {
     const placed = { ...http({ url: 'https://a.example' }), position: { x: 1, y: 2 } }
     await show(placed)
     await page.getByRole('tab', { name: 'JSON' }).click()
@@ -371,7 +373,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await expectAccessible(page)
   })
 
-  test('a credential is made, tested and chosen in place', async () => {
+  test('a credential is made, tested and chosen in place', { tags: 'long' }, async () => {
     const name = `Key ${randomUUID()}`
     await show(http({ url: 'https://a.example' }))
     await page.getByRole('button', { name: 'New credential' }).click()
@@ -412,7 +414,7 @@ describe.skipIf(missing)('the form of a node', () => {
     await expectAccessible(page)
   })
 
-  test('who may only read changes nothing, and on a phone nothing is cut off', async () => {
+  test('who may only read changes nothing, and on a phone nothing is cut off', { tags: 'long' }, async () => {
     const workflowId = await runOnce()
     const graph = { nodes: [start, order, last], edges: edges('start -> order', 'order -> last') }
     await show(order, { workflowId, graph, readOnly: true, role: 'VIEWER', width: 390 })

@@ -35,7 +35,9 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
     page = browser.page
   })
 
-  test('executions are filtered by what stands in the address, and what users write is text', async () => {
+  test('executions are filtered by what stands in the address, and what users write is text', {
+    tags: 'long',
+  }, async () => {
     const name = `${XSS} ${randomUUID()}`
     const stop = { id: 'stop', type: 'STOP_AND_ERROR', name: XSS, config: { message: XSS } }
     const json = { teamId: host.teamId, name, nodes: [start, stop], edges: edges('start -> stop') }
@@ -73,7 +75,9 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
     await page.getByText('Nothing found').waitFor()
   })
 
-  test('executions are found by their input, also from the palette, and deleted together', async () => {
+  test('executions are found by their input, also from the palette, and deleted together', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({ nodes: [start], edges: [] })
     const needle = `needle-${randomUUID()}`
     const runs = [await host.execute(id, { needle }), await host.execute(id, { needle })]

@@ -62,7 +62,7 @@ describe.skipIf(missing)('the frame around the pages', () => {
     expect(page.url()).toBe(`${origin}/#/confirm`)
   })
 
-  test('a session that ends keeps the page, and asks to sign in again', async () => {
+  test('a session that ends keeps the page, and asks to sign in again', { tags: 'long' }, async () => {
     const user = await host.signUp('OPERATOR')
     await signIn('#/approvals?status=REJECTED', user.email)
     await heading('Approvals')
@@ -154,7 +154,9 @@ describe.skipIf(missing)('the frame around the pages', () => {
     expect(await page.getByLabel('Team').locator('option:checked').textContent()).toBe(name)
   })
 
-  test('the keyboard goes everywhere: the palette, keys of pages, the list of keys, the skip link', async () => {
+  test('the keyboard goes everywhere: the palette, keys of pages, the list of keys, the skip link', {
+    tags: 'long',
+  }, async () => {
     const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
     const name = `Palette ${randomUUID()}`
     const json = { teamId: host.teamId, name, nodes: [start], edges: [] }
@@ -202,7 +204,7 @@ describe.skipIf(missing)('the frame around the pages', () => {
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
   })
 
-  test('the theme is chosen and kept, and on a phone the menu is a drawer', async () => {
+  test('the theme is chosen and kept, and on a phone the menu is a drawer', { tags: 'long' }, async () => {
     await signIn()
     await heading(HOME)
     await page.getByRole('button', { name: 'Theme' }).click()

@@ -30,7 +30,9 @@ describe.skipIf(missing)('the pages of a team', () => {
     await page.setViewportSize({ width: 1280, height: 860 })
   }
 
-  test('a credential is made of the fields of its type, edited, tested and deleted, and its secret never shown', async () => {
+  test('a credential is made of the fields of its type, edited, tested and deleted, and its secret never shown', {
+    tags: 'long',
+  }, async () => {
     const name = `CRM ${randomUUID()} ${XSS}`
     const secret = `secret-${randomUUID()}`
     await signIn('#/credentials')
@@ -171,7 +173,7 @@ describe.skipIf(missing)('the pages of a team', () => {
     expect(await use()).toBe(401)
   })
 
-  test('variables are created, changed and deleted by those who may', async () => {
+  test('variables are created, changed and deleted by those who may', { tags: 'long' }, async () => {
     const key = `region_${randomUUID().slice(0, 8)}`
     await signIn('#/variables')
     await page.getByRole('button', { name: 'New variable' }).first().click()
@@ -240,7 +242,7 @@ describe.skipIf(missing)('the pages of a team', () => {
     await dialog.getByRole('alert').waitFor()
   })
 
-  test('the team, the account and the instance have their settings', async () => {
+  test('the team, the account and the instance have their settings', { tags: 'long' }, async () => {
     const user = await host.signUp('OPERATOR')
     await signIn('#/settings', user.email)
     await page.getByRole('meter', { name: 'Requests in this minute' }).waitFor()
@@ -282,7 +284,9 @@ describe.skipIf(missing)('the pages of a team', () => {
     await expectNarrow()
   })
 
-  test('the audit is searched and verified, and the verdict says where somebody has broken its chain', async () => {
+  test('the audit is searched and verified, and the verdict says where somebody has broken its chain', {
+    tags: 'long',
+  }, async () => {
     for (const description of ['First', 'Second']) {
       const path = `/api/teams/${host.teamId}`
       expect((await host.call('PUT', path, host.admin, { description })).status).toBe(200)

@@ -22,7 +22,9 @@ describe.skipIf(missing)('what is watched', () => {
     page = browser.page
   })
 
-  test('what calls to models took is shown by day, model and workflow, and how executions ended', async () => {
+  test('what calls to models took is shown by day, model and workflow, and how executions ended', {
+    tags: 'long',
+  }, async () => {
     const demo = { teamId: host.teamId, name: `Demo ${randomUUID()}`, type: 'DEMO', data: {} }
     const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', demo)
     const name = `Asks ${randomUUID()}`
@@ -72,7 +74,9 @@ describe.skipIf(missing)('what is watched', () => {
     await expectAccessible(page)
   })
 
-  test('a text is checked, what was found is marked in it, and nothing of it becomes markup', async () => {
+  test('a text is checked, what was found is marked in it, and nothing of it becomes markup', {
+    tags: 'long',
+  }, async () => {
     await signIn('#/guardrails')
     await heading('Guardrails')
     const text = 'Write to ada@example.com <img src=x onerror=alert(1)>'
@@ -118,7 +122,9 @@ describe.skipIf(missing)('what is watched', () => {
     await page.getByText('No exemplars').waitFor()
   })
 
-  test('a model for guardrails is set up within a cap; what is missing is said at its field', async () => {
+  test('a model for guardrails is set up within a cap; what is missing is said at its field', {
+    tags: 'long',
+  }, async () => {
     const demo = { teamId: host.teamId, name: `Demo ${randomUUID()}`, type: 'DEMO', data: {} }
     await host.ask('POST', '/api/credentials', demo)
     await signIn('#/guardrails?tab=model')
@@ -139,7 +145,9 @@ describe.skipIf(missing)('what is watched', () => {
     expect(await overflow(page)).toBe(0)
   })
 
-  test('prices are added, changed and deleted; a second one for the same model is refused', async () => {
+  test('prices are added, changed and deleted; a second one for the same model is refused', {
+    tags: 'long',
+  }, async () => {
     const path = `/api/monitoring/teams/${host.teamId}/prices`
     await signIn('#/monitoring?tab=prices')
     const add = async (output: string) => {

@@ -82,7 +82,7 @@ describe.skipIf(missing)('the pages of workflows', () => {
     expect([again.workflowName, again.outputData]).toEqual(['Send parcels 2', { sent: 7, failed: 1 }])
   })
 
-  test('home counts what ended, and leads into the filtered list', async () => {
+  test('home counts what ended, and leads into the filtered list', { tags: 'long' }, async () => {
     const name = `Fails ${randomUUID()}`
     const stop = { id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'no' } }
     const workflowId = await create(name, [start, stop], edges('start -> stop'))
@@ -105,7 +105,9 @@ describe.skipIf(missing)('the pages of workflows', () => {
     await expectNoSideways()
   })
 
-  test('the list is searched and filtered, and several workflows are changed at once', async () => {
+  test('the list is searched and filtered, and several workflows are changed at once', {
+    tags: 'long',
+  }, async () => {
     const mark = randomUUID()
     const ids = [await create(`One ${mark}`, [start]), await create(`Two ${mark}`, [start])]
     await create(`Idle ${randomUUID()}`, [start])
@@ -218,7 +220,9 @@ describe.skipIf(missing)('the pages of workflows', () => {
     expect((await host.request(`/api/workflows/${id}`, { as: host.admin })).status).toBe(404)
   })
 
-  test('two versions are compared on the drawing and field by field, and one is restored', async () => {
+  test('two versions are compared on the drawing and field by field, and one is restored', {
+    tags: 'long',
+  }, async () => {
     const call = { id: 'call', type: 'HTTP_REQUEST', config: { url: 'https://old.example.com' } }
     const id = await create(
       `Versions ${randomUUID()}`,
@@ -254,7 +258,9 @@ describe.skipIf(missing)('the pages of workflows', () => {
     expect((await read(id)).nodes.map((node) => node.id)).toEqual(['start', 'call', 'old'])
   })
 
-  test('an n8n workflow is looked at first, then imported, and its problems stay on its page', async () => {
+  test('an n8n workflow is looked at first, then imported, and its problems stay on its page', {
+    tags: 'long',
+  }, async () => {
     const node = (name: string, type: string, more: object = {}) => ({
       ...{ id: randomUUID(), name, type: `n8n-nodes-base.${type}`, typeVersion: 1, position: [0, 0] },
       parameters: {},

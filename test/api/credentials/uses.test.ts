@@ -70,7 +70,9 @@ test('what attempts of nodes open is one entry for a credential, a workflow and 
   expect(await countRows()).toBe(0)
 })
 
-test('thousands of openings at once are counted exactly, in few statements, each before it is used', async () => {
+test('thousands of openings at once are counted exactly, in few statements, each before it is used', {
+  tags: 'long',
+}, async () => {
   const credentialId = await make('busy')
   const place = { teamId, workflowId: crypto.randomUUID() }
   const before = await sql<{ xid: string }>`select txid_current()::text as xid`.execute(store.db)

@@ -84,6 +84,7 @@ test('such a rule is tried on samples, too', async () => {
 })
 
 test('a model that does not answer, or may not be asked, is an error that names the rules, and the others report', {
+  tags: 'long',
   timeout: 60_000,
 }, async () => {
   const { check, call, teamId, setUp } = await makeTeam('One', 'Two', 'Three', 'Four', 'Five')

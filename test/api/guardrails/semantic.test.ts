@@ -134,7 +134,7 @@ test('100,000 characters take a bounded time, hold up no other request, and are 
   }
 })
 
-test('the same text gives the same violations, also many at once', async () => {
+test('the same text gives the same violations, also many at once', { tags: 'long' }, async () => {
   const texts = [
     EXTRACTION,
     `${HARMLESS} ${EXTRACTION}`,

@@ -51,7 +51,7 @@ test.each(['application/json', 'application/x-protobuf'])(
   },
 )
 
-test('what is as deep or as many as 4 MB allow is read in turns, and refused', async () => {
+test('what is as deep or as many as 4 MB allow is read in turns, and refused', { tags: 'long' }, async () => {
   const open = Buffer.from('{"resourceSpans":[{"x":')
   const deep = Buffer.concat([open, Buffer.alloc(MOST_BYTES - open.length, '[')])
   const many = `{"resourceSpans":[{"scopeSpans":[{"spans":[${'{},'.repeat(1_390_000)}{}]}]}]}`

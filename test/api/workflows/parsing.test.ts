@@ -118,7 +118,9 @@ test('while a large graph is read, others are served', async () => {
   expect((await restored).status).toBe(200)
 })
 
-test('a small graph is saved before another team has saved all its large ones', async () => {
+test('a small graph is saved before another team has saved all its large ones', {
+  tags: 'long',
+}, async () => {
   const order: string[] = []
   const large = Array.from({ length: 3 }, () => save(small(6_000), builder).then(() => order.push('large')))
   const little = save([set('a', { text: '{{ 1 }}' })], other.cookie, other.teamId)

@@ -37,7 +37,10 @@ function startWriters(teamId: string, numbers: number[]) {
   return { child: child as ChildProcess, done, ended, reached }
 }
 
-test('eight writers of two processes, one of which is killed, make one chain without gaps that has all they were told of', async () => {
+test('eight writers of two processes, one of which is killed, make one chain without gaps that has all they were told of', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await team(1)
   const [killed, other] = [startWriters(teamId, [0, 1, 2, 3]), startWriters(teamId, [4, 5, 6, 7])]
   await Promise.all([killed.reached(100), other.reached(1)])
@@ -55,7 +58,7 @@ test('eight writers of two processes, one of which is killed, make one chain wit
   expect(killed.done.length).toBeLessThan(4 * ACTS)
   const known = new Set(written)
   expect([...killed.done, ...other.done].filter((one) => !known.has(one))).toEqual([])
-}, 120_000)
+})
 
 test('acts whose connections PostgreSQL ends behind the entry, before the commit, leave no gap and no half', async () => {
   const teamId = await team(1)

@@ -71,7 +71,9 @@ async function expectRight(workflowId: string): Promise<void> {
   }
 }
 
-test('totals of spans are right before, while and after days are counted, whatever changes', async () => {
+test('totals of spans are right before, while and after days are counted, whatever changes', {
+  tags: 'long',
+}, async () => {
   const [id, other] = [await create(), await create({ days: 9 })]
   await seed(id, 100)
   await seed(other, 100, '3 hours')

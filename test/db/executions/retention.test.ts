@@ -193,7 +193,7 @@ test('two processes can prune thousands at once beside an old snapshot; lists st
   }
 })
 
-test('the housekeeping prunes on its schedule, and stops between two batches', async () => {
+test('the housekeeping prunes on its schedule, and stops between two batches', { tags: 'long' }, async () => {
   const id = await create({ count: 5 })
   await seed(id, 2_000)
   const end = startHousekeeping(service.store, pino({ level: 'silent' }), { at: '* * * * * *' })

@@ -68,7 +68,8 @@ const save = (id: string, fold: ReturnType<typeof createFold>) =>
 describe.each(['waits', 'loops', 'calls', 'approvals', 'agents', 'asking agent'])(
   'the example "%s"',
   (name) => {
-    test('has the same rows wherever its projection was interrupted', async () => {
+    const tags = ['loops', 'agents'].includes(name) ? ['long'] : []
+    test('has the same rows wherever its projection was interrupted', { tags }, async () => {
       const { id } = await runExample(forced, examples(target.url)[name]!)
       const right = await readRows(id)
       const chain = await readChain(id)

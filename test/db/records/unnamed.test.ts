@@ -53,7 +53,9 @@ const plant = async (id: string) => {
   return (envelope as { ref: string }).ref
 }
 
-test('what no record or preset names goes an hour after the end, and everything else stays as it was', async () => {
+test('what no record or preset names goes an hour after the end, and everything else stays as it was', {
+  tags: 'long',
+}, async () => {
   const run = await host.run(graph)
   expect(run.status).toBe('FAILED')
   const { id } = run

@@ -47,7 +47,7 @@ async function loseSight(id: string, nextRetryDelay: number): Promise<void> {
   await client.activity.fail({ workflowId: id, activityId: 'call' }, lost)
 }
 
-test('a new attempt in the same process takes the call over', async () => {
+test('a new attempt in the same process takes the call over', { tags: 'long' }, async () => {
   const id = await post('/slow?ms=4000')
   await loseSight(id, 1)
   const run = await host.ended(id)
@@ -56,14 +56,16 @@ test('a new attempt in the same process takes the call over', async () => {
   expect(callsOf(target, id, 'call')).toHaveLength(1)
 })
 
-test('a new attempt gets what a call has ended with before it came', async () => {
+test('a new attempt gets what a call has ended with before it came', { tags: 'long' }, async () => {
   const id = await post('/slow?ms=2000')
   await loseSight(id, 4_000)
   expect((await host.ended(id)).status).toBe('SUCCESS')
   expect(callsOf(target, id, 'call')).toHaveLength(1)
 })
 
-test('a failure of the node that Temporal has not heard of is told again, and counted once', async () => {
+test('a failure of the node that Temporal has not heard of is told again, and counted once', {
+  tags: 'long',
+}, async () => {
   const id = await post('/slow?ms=2000&status=500')
   await loseSight(id, 4_000)
   const run = await host.ended(id)
@@ -88,7 +90,7 @@ test.each([
   expect((await host.ended(id)).status).toBe('CANCELLED')
 })
 
-test('while a process is alive, no other one makes its calls again', async () => {
+test('while a process is alive, no other one makes its calls again', { tags: 'long' }, async () => {
   const id = await post('/slow?ms=6000')
   // The other process has room, the first one has none until it learns that its attempt is over.
   const other = await host.addEngine({ nodesAtOnce: 4 })
@@ -102,7 +104,9 @@ test('while a process is alive, no other one makes its calls again', async () =>
   }
 })
 
-test('a process that is gone has no attempts 15 s later, whatever pause its node has after failures', async () => {
+test('a process that is gone has no attempts 15 s later, whatever pause its node has after failures', {
+  tags: 'long',
+}, async () => {
   const { workflowService: temporal, options } = client
   const { namespace } = options
   const hanging = await post('/hang')
@@ -176,7 +180,9 @@ test('a call that is answered while PostgreSQL is read-only is not made again', 
   expect(nodeOf(run, 'call').retryCount).toBe(0)
 })
 
-test('nor if its worker stops meanwhile: the answer goes to the next attempt, sealed', async () => {
+test('nor if its worker stops meanwhile: the answer goes to the next attempt, sealed', {
+  tags: 'long',
+}, async () => {
   // Beside the host's own engine, which has to take the call over.
   const hanging = await post('/hang')
   const stopping: Engine = await host.addEngine({ stopGraceMs: 1_000 })

@@ -66,7 +66,9 @@ test('a deleted execution does not come back, also if the process dies before Te
   expect([await left(), await rebuild(), await left()]).toEqual([0, null, 0])
 })
 
-test('a sub-workflow ends while thousands of executions of its team are still being deleted', async () => {
+test('a sub-workflow ends while thousands of executions of its team are still being deleted', {
+  tags: 'long',
+}, async () => {
   const deleted = await host.create({ nodes: [start], edges: [] })
   const first = await host.execute(deleted)
   await host.ended(first)

@@ -73,7 +73,9 @@ test('a lease is renewed while everybody waits for a connection of the pool', as
   expect(await readLease(processId)).toBeUndefined()
 })
 
-test('after an outage of PostgreSQL, others have 10 s to renew their leases before they are lost', async () => {
+test('after an outage of PostgreSQL, others have 10 s to renew their leases before they are lost', {
+  tags: 'long',
+}, async () => {
   const heard: string[] = []
   const { processId, knowsLost, stop } = startAlone(heard)
   await until(() => readLease(processId))

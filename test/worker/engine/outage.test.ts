@@ -90,12 +90,13 @@ async function freeze() {
 }
 
 describe('without Temporal', () => {
-  test.for([
-    ['killed', () => host.hold('temporal')],
-    ['frozen', freeze],
-  ] as const)(
-    '%s: executions are accepted, can be cancelled, and are carried out after its return',
-    async ([, strike], { annotate }) => {
+  describe.each([
+    { how: 'killed', strike: () => host.hold('temporal'), tags: [] },
+    { how: 'frozen', strike: freeze, tags: ['long'] },
+  ])('$how', ({ strike, tags }) => {
+    test('executions are accepted, can be cancelled, and are carried out after its return', { tags }, async ({
+      annotate,
+    }) => {
       const before = await host.execute(hanging)
       await target.until(() => target.hanging.size === 1)
       const inside = await host.execute(calling)
@@ -148,8 +149,8 @@ describe('without Temporal', () => {
       await expect.poll(() => describeRun(second), { timeout: 30_000 }).not.toBe(RUNNING)
       expect(callsOf(second)).toHaveLength(0)
       expect(await host.read(second)).toEqual(cancelled)
-    },
-  )
+    })
+  })
 })
 
 describe('without PostgreSQL', () => {

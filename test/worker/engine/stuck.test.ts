@@ -47,7 +47,9 @@ const checkNow = async (id: string) => {
   await engine.sweep()
 }
 
-test('a stuck execution stays RUNNING, with a message, an error in the log and a gauge, until it can go on', async () => {
+test('a stuck execution stays RUNNING, with a message, an error in the log and a gauge, until it can go on', {
+  tags: 'long',
+}, async () => {
   const { id } = await startStuck()
   const stuck = await until(
     async () => {
@@ -97,7 +99,7 @@ test('a stuck execution that is cancelled ends CANCELLED, with the reason', asyn
   })
 })
 
-test('a stuck execution ends CANCELLED some time after its own time limit', async () => {
+test('a stuck execution ends CANCELLED some time after its own time limit', { tags: 'long' }, async () => {
   const { id } = await startStuck({ timeoutMs: 1_000 })
   const ended = await until(
     async () => {

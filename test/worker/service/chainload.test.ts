@@ -26,7 +26,10 @@ function start(program: string, ...more: string[]): { child: ChildProcess; ended
 const at = (teamId: string, rest: string) => `/api/audit/team/${teamId}/${rest}`
 const ask = (method: string, path: string, json?: object) => service.call(method, path, service.admin, json)
 
-test('while a chain is written to, purged, verified and forwarded, and senders die, it stays whole and nothing is lost', async () => {
+test('while a chain is written to, purged, verified and forwarded, and senders die, it stays whole and nothing is lost', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await oldTeam(Array.from({ length: 80 }, (_, i) => 400 - 5 * i))
   let deaths = 0
   let sender: ReturnType<typeof start> | undefined
@@ -103,7 +106,7 @@ test('while a chain is written to, purged, verified and forwarded, and senders d
     }
   }
   expect(new Set(ids.values()).size).toBe(ids.size)
-}, 120_000)
+})
 
 test('a purge between the two reads of a batch makes none of its entries missed', async () => {
   const teamId = await oldTeam([50, 45, 40, 5])

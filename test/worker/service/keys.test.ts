@@ -199,7 +199,7 @@ test('keys rotate goes on where it was killed, while credentials are read, made 
   expect([verified.code, verified.output]).toEqual([0, expect.stringContaining('intact')])
 })
 
-test('what cannot be opened is left as it is, and is named', async () => {
+test('what cannot be opened is left as it is, and is named', { tags: 'long', timeout: 60_000 }, async () => {
   const host = await install()
   const [good, bad] = [await host.create('good'), await host.create('bad')]
   await sql`update credentials set wrapped = (select wrapped from credentials where id = ${good}) where id = ${bad}`.execute(
@@ -220,7 +220,7 @@ test('what cannot be opened is left as it is, and is named', async () => {
     .where('id', '=', good)
     .executeTakeFirst()
   expect(row?.keyId).toBe('k2')
-}, 60_000)
+})
 
 test('the messages that nodes have sent are counted with the key that they are sealed with', async () => {
   const { store, teamId, call, admin } = await install()

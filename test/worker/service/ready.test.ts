@@ -68,7 +68,9 @@ test('whoever waits for /readyz of a first `npm start` can sign in', async () =>
   expect((await signInWhenReady(process, `http://127.0.0.1:${port}`)).status).toBe(200)
 })
 
-test('several APIs that start at once with the migration are ready when its first account is there', async () => {
+test('several APIs that start at once with the migration are ready when its first account is there', {
+  tags: 'long',
+}, async () => {
   const env = await prepare()
   const ports = [String(await findFree()), String(await findFree())]
   start(['worker/worker.ts'], env)
@@ -90,7 +92,9 @@ test('several APIs that start at once with the migration are ready when its firs
   }
 })
 
-test('an API says that no worker takes calls to models, as none of an older release does, and is ready all the same', async () => {
+test('an API says that no worker takes calls to models, as none of an older release does, and is ready all the same', {
+  tags: 'long',
+}, async () => {
   const env = await prepare()
   expect(await launch(['worker/cli.ts', 'migrate'], env).ended).toBe(0)
   const port = await findFree()

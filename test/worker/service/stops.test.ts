@@ -183,9 +183,9 @@ test('after Ctrl-C a call has no more time than others', { tags: 'long' }, async
   await madeAgain(id)
 })
 
-test('after a kill -9 another worker makes the call within 15 s, and within its one attempt', async ({
-  annotate,
-}) => {
+test('after a kill -9 another worker makes the call within 15 s, and within its one attempt', {
+  tags: 'long',
+}, async ({ annotate }) => {
   const worker = await startWorker(60)
   const id = await begin('/hang')
   await addOther()

@@ -26,6 +26,7 @@ function changeEach({ nodes, ...rest }: Document, change: (node: Fields) => Fiel
 
 test.each(Object.entries(CHANGES))(
   'whichever node of the corpus has %s, there is a graph that can be saved',
+  { tags: 'long' },
   (what, change) => {
     const refused: unknown[] = []
     const silent: unknown[] = []

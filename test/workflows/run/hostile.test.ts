@@ -47,7 +47,7 @@ test('the output of a node that did not run is null in expressions, whatever its
   expect([nodeOf(run, 'step').outputData, nodeOf(run, 'alone').outputData]).toEqual([nothing, nothing])
 })
 
-test("64 requests that each read 100 KB keep within Temporal's limits", async () => {
+test("64 requests that each read 100 KB keep within Temporal's limits", { tags: 'long' }, async () => {
   const sets = row(8, (at) => ({
     id: `s${at}`,
     type: 'SET',
@@ -96,6 +96,7 @@ test('an input behind 30 rows of disabled nodes is found without walking every p
 })
 
 test('a join of many big outputs is refused before it fills the memory; a join of many copies of one is not', {
+  tags: 'long',
   timeout: 180_000,
 }, async () => {
   const calls = row(5, (at) => ({

@@ -55,7 +55,7 @@ describe("Temporal's limits hold for", () => {
     expect(nodeExecutionsTotal).toBe(5_002)
   })
 
-  test('the state of many long loops that is carried over', async () => {
+  test('the state of many long loops that is carried over', { tags: 'long' }, async () => {
     const inner = { items: '{{ $trigger.list }}', concurrency: 2 }
     const { errorMessage, outputData } = await run(
       forced,

@@ -132,7 +132,7 @@ describe('FOR_EACH', () => {
     expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).not.toContain('call')
   })
 
-  test('runs a pure body for 10,000 items', async () => {
+  test('runs a pure body for 10,000 items', { tags: 'long' }, async () => {
     const run = await plain.run(
       {
         nodes: [

@@ -120,7 +120,7 @@ test('a credential that cannot be renewed, or is not connected, fails its nodes 
   expect([server.asked.length, server.calls.length]).toEqual([1, 0])
 })
 
-test('another process renews when the one that began with it was killed', async () => {
+test('another process renews when the one that began with it was killed', { tags: 'long' }, async () => {
   const id = await make(server.data, 'ended')
   server.state.hold = () => new Promise(() => {})
   const { current, byId } = store.keys

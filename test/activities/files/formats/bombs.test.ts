@@ -34,7 +34,9 @@ function read(
     )
 }
 
-test('an archive is refused by what it says and by what it has, and its paths do not leave it', async () => {
+test('an archive is refused by what it says and by what it has, and its paths do not leave it', {
+  tags: 'long',
+}, async () => {
   const zeros = new Uint8Array(80 * MB)
   const honest = makeArchive([{ name: 'a', bytes: zeros }])
   expect(honest.length).toBeLessThan(MB)
@@ -162,7 +164,9 @@ test('a CSV of one endless field, of a million columns, or of more than 8 MB is 
   )
 })
 
-test('a calendar whose entries repeat for ever or are nested without end is read in bounds', async () => {
+test('a calendar whose entries repeat for ever or are nested without end is read in bounds', {
+  tags: 'long',
+}, async () => {
   const event = (lines: string) =>
     `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART:20260101T000000Z\r\n${lines}\r\nEND:VEVENT\r\nEND:VCALENDAR`
   expect(await read('a.ics', event('RRULE:FREQ=SECONDLY;COUNT=2000000000;BYSECOND=0,1,2,3'))).toMatch(

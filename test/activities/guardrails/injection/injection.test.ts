@@ -54,7 +54,7 @@ test('a quoted attack is one again when the text asks for it to be done', () => 
   expect(find(order)).not.toEqual([])
 })
 
-test('the sentences that the weights were fitted to are told apart', () => {
+test('the sentences that the weights were fitted to are told apart', { tags: 'long' }, () => {
   const flagged = (attack: boolean) => {
     const texts = shuffle(
       sentences.filter((sentence) => sentence.attack === attack),

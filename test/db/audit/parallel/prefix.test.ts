@@ -27,7 +27,10 @@ const both = (teamId: string, upTo: number, base = 0) =>
     return found
   })
 
-test('a thread says the same of the beginning of a chain, and a purge believes it', async () => {
+test('a thread says the same of the beginning of a chain, and a purge believes it', {
+  tags: 'long',
+  timeout: 120_000,
+}, async () => {
   const teamId = await oldTeam([500, 499, 498, 497, 10])
   expect(await both(teamId, 4)).toEqual({ entries: 4, fault: null })
   expect(await purge(teamId)).toMatchObject({ purgedCount: 4 })
@@ -39,7 +42,7 @@ test('a thread says the same of the beginning of a chain, and a purge believes i
   expect(await both(altered, 4)).toEqual({ entries: 4, fault: 'Entry 3 does not match its hash' })
   await expect(purge(altered)).rejects.toMatchObject({ code: 'CONFLICT' })
   expect(await both(altered, 2)).toEqual({ entries: 2, fault: null })
-}, 120_000)
+})
 
 test('a third check of one team at once is refused, and the others go on', async () => {
   const teamId = await oldTeam([500, 499, 10])

@@ -66,6 +66,7 @@ const GIVEN_UP_TWICE = 7
 
 test.runIf(process.platform === 'linux')(
   'a large answer is kept while no process can be had to read it, and its call is not made again',
+  { tags: 'long' },
   async () => {
     let id = ''
     await withoutEvaluators(async (tries) => {
@@ -78,6 +79,7 @@ test.runIf(process.platform === 'linux')(
 
 test.runIf(process.platform === 'linux')(
   'until the limit of its node, which counts as its failure, or until the execution is cancelled',
+  { tags: 'long' },
   async () => {
     await withoutEvaluators(async (tries) => {
       const limited = await post(0, { timeoutMs: 4_000 })
@@ -100,7 +102,9 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a worker that stops has ended its evaluations, and still reads the answer of a call', async () => {
+test('a worker that stops has ended its evaluations, and still reads the answer of a call', {
+  tags: 'long',
+}, async () => {
   const stopping = await host.addEngine({ evaluationEndMs: 20_000 })
   // Nobody else takes the call, and whoever would take it again comes later.
   await host.engine.stop()

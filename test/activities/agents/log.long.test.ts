@@ -16,7 +16,9 @@ const calls = (...numbers: number[]) => ({
   tools: numbers.map((n) => ({ id: `c${n}`, name: 'big', args: { n: String(n) } })),
 })
 
-test('of a long conversation each turn stores what is new, and the model is told all of it in its order', async () => {
+test('of a long conversation each turn stores what is new, and the model is told all of it in its order', {
+  tags: 'long',
+}, async () => {
   const TURNS = 66
   const { run, agent } = await agents.runAgent(
     [big(400)],
@@ -33,7 +35,9 @@ test('of a long conversation each turn stores what is new, and the model is told
   expect(rows[0]!.bytes).toBeLessThan(6 * conversation)
 })
 
-test('a conversation that becomes too long fails the agent before its model is asked again, and says what to do', async () => {
+test('a conversation that becomes too long fails the agent before its model is asked again, and says what to do', {
+  tags: 'long',
+}, async () => {
   const { run, agent } = await agents.runAgent(
     [big(60_000)],
     calls(...Array.from({ length: 40 }, (_, n) => n)),

@@ -43,14 +43,14 @@ async function compare(work: (teamId: string) => Promise<unknown>) {
   expect(most.longestMs).toBeLessThan(MOST_MS)
 }
 
-test('verifying', async () => {
+test('verifying', { tags: 'long', timeout: 300_000 }, async () => {
   const verify = createChainVerifier({ url: service.database.url })
   await compare(async (teamId) => {
     const { findings, entries } = await verify(store, teamId, undefined)
     expect(findings).toEqual([])
     expect(entries).toBeGreaterThanOrEqual(teamId === long ? LONG : SHORT)
   })
-}, 300_000)
+})
 
 test('saying what is wrong with a chain', { tags: 'long', timeout: 300_000 }, async () => {
   for (const teamId of [short, long])
@@ -62,7 +62,7 @@ test('saying what is wrong with a chain', { tags: 'long', timeout: 300_000 }, as
   })
 })
 
-test('removing old entries, while others append', async () => {
+test('removing old entries, while others append', { tags: 'long', timeout: 300_000 }, async () => {
   const teamId = await oldTeam([500])
   const began = Date.now() - 499 * 86_400_000
   await fillChain(store, teamId, SHORT, { at: (seq) => new Date(began + seq * 1_000) })
@@ -92,4 +92,4 @@ test('removing old entries, while others append', async () => {
   // The head is held for moments only, neither while the old entries are verified nor while they are removed.
   expect(Math.max(...waits)).toBeLessThan(took / 2)
   expect(await verdicts(teamId)).toEqual([])
-}, 300_000)
+})

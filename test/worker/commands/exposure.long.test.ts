@@ -65,6 +65,7 @@ function perdure(...args: string[]) {
 const PROXIED = { 'X-Forwarded-For': '203.0.113.7' }
 
 test('an operator opens in all processes what a proxy has closed, for good, and takes it back', {
+  tags: 'long',
   timeout: 60_000,
 }, async () => {
   const [one, two] = [await addProcess('one'), await addProcess('two')]
@@ -109,7 +110,7 @@ test('an operator opens in all processes what a proxy has closed, for good, and 
   ])
 })
 
-test('what settings close, no decision opens', { timeout: 60_000 }, async () => {
+test('what settings close, no decision opens', { tags: 'long', timeout: 60_000 }, async () => {
   await perdure('exposure', 'open')
   const one = await addProcess('set')
   one.exposure.note('the API is set up for others than this machine')

@@ -53,7 +53,10 @@ async function fullTeam(): Promise<string> {
   return teamId
 }
 
-test('a change of any column of any table with which a chain is verified is found, and so is a row that is gone', async () => {
+test('a change of any column of any table with which a chain is verified is found, and so is a row that is gone', {
+  tags: 'long',
+  timeout: 240_000,
+}, async () => {
   const { rows: columns } = await sql<{ tableName: string; name: string; type: string; nullable: boolean }>`
     select table_name as "tableName", column_name as name, data_type as type, is_nullable = 'YES' as nullable
     from information_schema.columns where table_schema = 'public' and table_name like 'audit\\_%'
@@ -88,4 +91,4 @@ test('a change of any column of any table with which a chain is verified is foun
   // When a release has noted what is not signed: nothing reads it.
   expect(unnoticed).toEqual(['audit_unsigned.noted_at'])
   expect(await verdicts(teamId)).toEqual([])
-}, 240_000)
+})

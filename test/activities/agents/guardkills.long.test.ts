@@ -56,7 +56,10 @@ async function search(id: string, texts: string[]): Promise<Record<string, strin
   }
 }
 
-test('a worker that is killed between an answer and its check has left nothing of it: the model is asked again', async () => {
+test('a worker that is killed between an answer and its check has left nothing of it: the model is asked again', {
+  tags: 'long',
+  timeout: 400_000,
+}, async () => {
   const prices = [{ model: '*', inputPerMillion: 2, outputPerMillion: 2 }]
   await host.ask('PUT', `/api/teams/${host.teamId}/model-prices`, { prices })
   const settings = {
@@ -102,4 +105,4 @@ test('a worker that is killed between an answer and its check has left nothing o
   const found = await search(id, [lost, blocked, 'No.'])
   expect(found).toMatchObject({ [lost]: [], [blocked]: [] })
   expect(found['No.']).toContain('history')
-}, 400_000)
+})
