@@ -51,9 +51,9 @@ test('rooms import only from rooms to their left', () => {
 
 test('workflows/run/ is exactly what the entries of the replayed bundle import, including types', () => {
   const reached = new Set([
-    'workflows/run/bundle/entry.ts',
-    'workflows/run/bundle/versioned.ts',
-    'workflows/run/bundle/converter.ts',
+    'workflows/run/entry.ts',
+    'workflows/run/versioned.ts',
+    'workflows/run/converter.ts',
   ])
   for (const file of reached) {
     for (const { to } of imported.get(file) ?? []) reached.add(to)

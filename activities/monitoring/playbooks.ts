@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { v5 as uuidv5 } from 'uuid'
 import { isDatabaseAway } from '../../db/connection.ts'
+import { addExecution } from '../../db/executions/starts/add.ts'
+import { readStartable } from '../../db/executions/starts/startable.ts'
 import { Fault } from '../../db/fault.ts'
 import { readSentNotice, type SentNotice } from '../../db/monitoring/channels/deliveries.ts'
 import { findChannel } from '../../db/monitoring/channels.ts'
@@ -15,8 +17,6 @@ import {
   wasActed,
 } from '../../db/monitoring/playbooks/runs.ts'
 import { type Store, serviceScope } from '../../db/scope.ts'
-import { addExecution } from '../../db/starts/add.ts'
-import { readStartable } from '../../db/starts/startable.ts'
 import { updateWorkflow } from '../../db/workflows/update.ts'
 import { findStart } from '../../workflows/graph/graph.ts'
 

@@ -14,9 +14,9 @@ import {
   readBatchRun,
 } from '../../db/evaluation/batches/runs.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../executions/starts/idempotency.ts'
 import { accept } from '../http/accept.ts'
 import { EXAMPLE_ID, messageResponse } from '../http/responses.ts'
-import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../starts/idempotency.ts'
 import {
   BatchDetailSchema,
   BatchExportQuery,

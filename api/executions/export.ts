@@ -5,7 +5,7 @@ import {
   type ExportedNode,
   type OpenExport,
   openExport,
-} from '../../db/executions/export/export.ts'
+} from '../../db/executions/export.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { demandTeam } from '../../db/scope.ts'
 import type { AppEnv } from '../env.ts'

@@ -5,12 +5,12 @@ import { readNetwork } from '../../db/people/network.ts'
 import { listVisitorMessages, openVisitorSession, postVisitorMessage } from '../../db/widgets/visitors.ts'
 import type { ReplyStreams } from '../agentchat/replies.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
+import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../executions/starts/idempotency.ts'
 import { accept, SMALL_BODY } from '../http/accept.ts'
 import { unblankString } from '../http/fields.ts'
 import { idSchema, timeSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
 import { emailField } from '../people/accounts.ts'
-import { IDEMPOTENCY_HEADER, readIdempotencyKey } from '../starts/idempotency.ts'
 import { PublicWidgetSchema, VisitorMessageSchema } from './fields.ts'
 import {
   demandVisitor,

@@ -1,7 +1,7 @@
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { findChatTrigger, findReplyNode, isAgentGraph } from '../../workflows/graph/triggers/chat.ts'
+import type { StartableWorkflow } from '../executions/starts/startable.ts'
 import { Fault } from '../fault.ts'
-import type { StartableWorkflow } from '../starts/startable.ts'
 
 /**
  * Throws UNPROCESSABLE unless the workflow can be chatted with: it must be active, and a CHAT_TRIGGER must lead to the

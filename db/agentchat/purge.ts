@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import { record, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { errorRunId } from '../executions/starts/errorworkflow.ts'
 import type { Store } from '../scope.ts'
-import { errorRunId } from '../starts/errorworkflow.ts'
 import { cutTitlesAnew } from './titles.ts'
 
 const BATCH = 200

@@ -1,7 +1,7 @@
 import { isObject } from '../../workflows/json.ts'
 import type { Envelope } from '../../workflows/run/plan.ts'
-import { openEnvelope } from '../records/outputs.ts'
-import type { ExecutionShape } from '../records/stored.ts'
+import { openEnvelope } from '../executions/records/outputs.ts'
+import type { ExecutionShape } from '../executions/records/stored.ts'
 import type { Store } from '../scope.ts'
 import { readCompiledPlan } from '../workflows/compiled.ts'
 

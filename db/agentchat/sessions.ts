@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
+import { readStartable } from '../executions/starts/startable.ts'
 import { Fault, missing } from '../fault.ts'
 import { containing, makePage, type Page, type PageRequest } from '../page.ts'
 import { demandTeam, type Scope } from '../scope.ts'
-import { readStartable } from '../starts/startable.ts'
 import {
   CHAT_SESSION_COLUMNS,
   type ChatSession,

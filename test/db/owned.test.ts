@@ -8,7 +8,7 @@ import { createPlaybook, MAX_PLAYBOOKS } from '../../db/monitoring/playbooks/pla
 import { createScheduledReport, MAX_SCHEDULED_REPORTS } from '../../db/monitoring/reports/reports.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
 import { createForwarder, MAX_FORWARDERS } from '../../db/siem/forwarders.ts'
-import { createVariable } from '../../db/workflows/variables.ts'
+import { createVariable } from '../../db/variables/variables.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
 

@@ -1,4 +1,5 @@
 import { isDatabaseAway } from '../../../db/connection.ts'
+import { readExecutionOutput } from '../../../db/executions/records/records.ts'
 import type { SamplingSlot } from '../../../db/monitoring/shifts/cursors.ts'
 import {
   type DriftSide,
@@ -6,7 +7,6 @@ import {
   listSampleable,
   type SampleableExecution,
 } from '../../../db/monitoring/shifts/driftsamples.ts'
-import { readExecutionOutput } from '../../../db/records/records.ts'
 import type { RedactionRules } from '../../../db/redaction/redact.ts'
 import { readRules } from '../../../db/redaction/rules.ts'
 import type { Store } from '../../../db/scope.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { ModelUsage } from '../../../activities/models/model.ts'
-import { nodeExecutionId } from '../../../db/records/projection.ts'
+import { nodeExecutionId } from '../../../db/executions/records/projection.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
 import { type Service, startService } from '../../support/service.ts'
