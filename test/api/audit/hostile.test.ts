@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { makeNextReport } from '../../../activities/reports/make.ts'
+import { makeNextReport } from '../../../activities/audit/reports/make.ts'
 import { makeChains } from '../../support/chains.ts'
 import { createChats } from '../../support/chats/replies.ts'
 import { plantCredential } from '../../support/credentials.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
 import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
-import { listChains, verifyAudit } from '../../../db/audit/verify.ts'
+import { listChains, verifyAudit } from '../../../db/audit/verify/verify.ts'
 import { openDatabase } from '../../../db/connection.ts'
 import { openExport } from '../../../db/executions/export.ts'
 import type { Scope } from '../../../db/scope.ts'
