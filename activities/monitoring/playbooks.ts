@@ -4,8 +4,8 @@ import { isDatabaseAway } from '../../db/connection.ts'
 import { addExecution } from '../../db/executions/starts/add.ts'
 import { readStartable } from '../../db/executions/starts/startable.ts'
 import { Fault } from '../../db/fault.ts'
+import { findChannel } from '../../db/monitoring/channels/channels.ts'
 import { readSentNotice, type SentNotice } from '../../db/monitoring/channels/deliveries.ts'
-import { findChannel } from '../../db/monitoring/channels.ts'
 import type { PlaybookStep } from '../../db/monitoring/playbooks/playbooks.ts'
 import {
   type ClaimedPlaybookRun,

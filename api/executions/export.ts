@@ -15,7 +15,7 @@ import { streamParts, type WriteNext } from '../http/download.ts'
 import { InTeam } from '../http/fields.ts'
 import { queryInteger } from '../http/query.ts'
 import { countSchema, idSchema, timeSchema } from '../http/responses.ts'
-import { UsageSchema } from '../monitoring/amounts.ts'
+import { UsageSchema } from '../monitoring/usage/amounts.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id ' +

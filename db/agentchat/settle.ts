@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { record, write } from '../change.ts'
 import { isEnded } from '../executions/status.ts'
+import { readReportedTokens } from '../monitoring/usage/usage.ts'
 import { claim, isDue, postpone, type Queue, selectFree } from '../queue.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
-import { readReportedTokens } from '../usage/usage.ts'
 import { hasOpenText, readStoredText } from './chunks.ts'
 import { readFinishedText, readReplyText } from './replytext.ts'
 

@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
+import { RUN_SUMS, readSums, type Usage } from '../monitoring/usage/usage.ts'
 import { readOwner } from '../owners.ts'
 import { makePage } from '../page.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
-import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import {
   durationOf,

@@ -4,11 +4,11 @@ import { graphNodeId } from '../../workflows/run/plan.ts'
 import { ACTS } from '../acts.ts'
 import { type ChatPrivacy, chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { change } from '../change.ts'
+import { ALL_SUMS, findUsage, type RecordSums, type Usage } from '../monitoring/usage/usage.ts'
 import type { RedactionRules } from '../redaction/redact.ts'
 import { readRules } from '../redaction/rules.ts'
 import { createTextMask } from '../redaction/texts.ts'
 import type { Scope } from '../scope.ts'
-import { ALL_SUMS, findUsage, type RecordSums, type Usage } from '../usage/usage.ts'
 import { openExportCursor } from './exportcursor.ts'
 
 /** An execution as it is exported: its strings are redacted, times are ISO 8601 in UTC. */

@@ -4,7 +4,7 @@ import { createForwarder, MAX_FORWARDERS } from '../../db/audit/siem/forwarders.
 import { createCredential } from '../../db/credentials/credentials.ts'
 import { createExemplar, MAX_EXEMPLARS } from '../../db/guardrails/exemplars.ts'
 import { createRule, MAX_RULES } from '../../db/guardrails/rules.ts'
-import { createChannel, MAX_CHANNELS } from '../../db/monitoring/channels.ts'
+import { createChannel, MAX_CHANNELS } from '../../db/monitoring/channels/channels.ts'
 import { createPlaybook, MAX_PLAYBOOKS } from '../../db/monitoring/playbooks/playbooks.ts'
 import { createScheduledReport, MAX_SCHEDULED_REPORTS } from '../../db/monitoring/reports/reports.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'

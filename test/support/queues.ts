@@ -22,11 +22,11 @@ import {
   postponeCallback,
   settleCallback,
 } from '../../db/executions/callbacks.ts'
+import { noteWindow } from '../../db/monitoring/alerts/noting.ts'
+import { claimWindow, releaseWindow } from '../../db/monitoring/alerts/watches.ts'
 import { claimDeliveries, postponeDelivery, settleDelivery } from '../../db/monitoring/channels/deliveries.ts'
-import { noteWindow } from '../../db/monitoring/noting.ts'
 import { claimRuns, endRun, postponeRun } from '../../db/monitoring/playbooks/runs.ts'
 import { claimReportRuns, noteReportEnded, noteReportFailed } from '../../db/monitoring/reports/claims.ts'
-import { claimWindow, releaseWindow } from '../../db/monitoring/watches.ts'
 import { claimErrands, type Errand, type ErrandLane, postponeErrand, settleErrand } from '../../db/outbox.ts'
 import { claimMails, postponeMail, settleMail } from '../../db/people/mails.ts'
 import type { Store } from '../../db/scope.ts'

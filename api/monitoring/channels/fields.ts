@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { isMailAddress } from '../../../activities/mail/addresses.ts'
+import { NOTIFICATION_CHANNEL_TYPES } from '../../../db/monitoring/channels/channels.ts'
 import { DELIVERY_STATUSES } from '../../../db/monitoring/channels/deliveries.ts'
-import { NOTIFICATION_CHANNEL_TYPES } from '../../../db/monitoring/channels.ts'
 import { PLAYBOOK_SEVERITIES } from '../../../db/monitoring/playbooks/playbooks.ts'
 import { findUrlFault } from '../../audit/siem/fields.ts'
 import { boundedString, trimmedString, uuidField } from '../../http/fields.ts'

@@ -5,9 +5,9 @@ import type { NodeNotes, TakenIterations } from '../../../workflows/run/records.
 import { stepKey } from '../../../workflows/run/walk.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../../agentchat/privacy.ts'
 import { missing } from '../../fault.ts'
+import { readRecordUsage, type Usage } from '../../monitoring/usage/usage.ts'
 import { makePage, type Page, type PageRequest } from '../../page.ts'
 import { demand, type Scope, type Store } from '../../scope.ts'
-import { readRecordUsage, type Usage } from '../../usage/usage.ts'
 import { readCompiledPlan } from '../../workflows/compiled.ts'
 import { isEnded } from '../status.ts'
 import {
