@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Store } from '../db/scope.ts'
-import type { Replies } from './agentchat/replies.ts'
+import type { Replies } from './chat/replies.ts'
 import type { Outsides } from './egress/outside.ts'
 import type { Evaluator } from './expressions/evaluator.ts'
 import type { FirstTasks } from './fairness/firsttasks.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Logger } from 'pino'
-import type { Replies } from '../activities/agentchat/replies.ts'
+import type { Replies } from '../activities/chat/replies.ts'
 import type { Outsides } from '../activities/egress/outside.ts'
 import type { Evaluator } from '../activities/expressions/evaluator.ts'
 import type { Guardrails } from '../activities/guardrails/request.ts'

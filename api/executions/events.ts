@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
+import { isPrivate, openExecution } from '../../db/chat/privacy.ts'
 import { type Cursor, readChanges, readCursor } from '../../db/executions/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'

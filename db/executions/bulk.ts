@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { isPrivate, isShownTo } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
+import { isPrivate, isShownTo } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { demandStill } from '../people/rights.ts'

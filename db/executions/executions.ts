@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
 import { RUN_SUMS, readSums, type Usage } from '../monitoring/usage/usage.ts'

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { claimReplies, postponeReply, settleReply } from '../../db/agentchat/settle.ts'
 import { claimReport, failReport, releaseClaim } from '../../db/audit/reports/claims.ts'
 import {
   type ClaimedForwarder,
@@ -8,6 +7,7 @@ import {
   noteDelivered,
   postponeForwarder,
 } from '../../db/audit/siem/sending.ts'
+import { claimReplies, postponeReply, settleReply } from '../../db/chat/settle.ts'
 import type { Tx } from '../../db/connection.ts'
 import {
   claimEvaluations,

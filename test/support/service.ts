@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { createReplies } from '../../activities/agentchat/replies.ts'
+import { createReplies } from '../../activities/chat/replies.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createAskModel } from '../../activities/guardrails/model/ask.ts'
 import { createDetectorPool } from '../../activities/guardrails/pool.ts'

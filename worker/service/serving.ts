@@ -1,6 +1,6 @@
 import { Client } from '@temporalio/client'
 import type { Logger } from 'pino'
-import type { Replies } from '../../activities/agentchat/replies.ts'
+import type { Replies } from '../../activities/chat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import { createAskModel } from '../../activities/guardrails/model/ask.ts'

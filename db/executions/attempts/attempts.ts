@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { demandValues } from '../../agentchat/privacy.ts'
+import { demandValues } from '../../chat/privacy.ts'
 import { missing } from '../../fault.ts'
 import { makePage, type Page, type PageRequest } from '../../page.ts'
 import { type RedactionRules, redact } from '../../redaction/redact.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { takeTurn } from '../../../workflows/turns.ts'
-import { demandValues } from '../../agentchat/privacy.ts'
+import { demandValues } from '../../chat/privacy.ts'
 import { missing } from '../../fault.ts'
 import { makePage, type Page, type PageRequest } from '../../page.ts'
 import { readRecentRules } from '../../redaction/rules.ts'
