@@ -1,5 +1,5 @@
-import { api, FRESH_MS, keepRows, read } from '../data/client.ts'
-import { resource } from '../data/resource.ts'
+import { api, FRESH_MS, keepRows, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
 
 const { refresh, useRead } = resource('approvals')
 

@@ -1,6 +1,6 @@
 import type { InferRequestType } from 'hono/client'
-import type { api } from '../data/client.ts'
-import type { IconName } from '../kit/controls/icon.tsx'
+import type { api } from '../../data/client.ts'
+import type { IconName } from '../../kit/controls/icon.tsx'
 
 type NewWorkflow = InferRequestType<typeof api.api.workflows.$post>['json']
 export type TemplateGraph = Omit<NewWorkflow, 'teamId'>

@@ -1,8 +1,8 @@
 import { lazy, Suspense, useState } from 'react'
-import { useControl } from '../../kit/controls/field.tsx'
-import { Icon } from '../../kit/controls/icon.tsx'
-import { useForm } from '../scope.ts'
-import '../nodeform.css'
+import { useControl } from '../kit/controls/field.tsx'
+import { Icon } from '../kit/controls/icon.tsx'
+import { useForm } from '../nodeform/scope.ts'
+import '../nodeform/nodeform.css'
 import type { ExpressionProps } from './editor.tsx'
 import { type Reading, useEvaluation } from './evaluate.ts'
 

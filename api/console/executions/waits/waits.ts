@@ -1,5 +1,5 @@
-import { addressOf, api, askRaw, read } from '../data/client.ts'
-import { resource } from '../data/resource.ts'
+import { addressOf, api, askRaw, read } from '../../data/client.ts'
+import { resource } from '../../data/resource.ts'
 
 const { refresh, useRead } = resource('executions')
 

@@ -1,7 +1,7 @@
-import { LinkButton } from '../kit/controls/button.tsx'
-import { PageHeader } from '../kit/header.tsx'
-import { Empty } from '../kit/states.tsx'
-import { useRole } from '../shell/role.tsx'
+import { LinkButton } from '../../kit/controls/button.tsx'
+import { PageHeader } from '../../kit/header.tsx'
+import { Empty } from '../../kit/states.tsx'
+import { useRole } from '../../shell/role.tsx'
 import { TemplateChoices } from './choices.tsx'
 
 /** The ways to a new workflow: a template, nothing, a document. */

@@ -1,9 +1,9 @@
 import { Link } from 'wouter'
-import { LinkButton } from '../kit/controls/button.tsx'
-import { PageHeader } from '../kit/header.tsx'
-import { Empty } from '../kit/states.tsx'
-import { useRole, useTeam } from '../shell/role.tsx'
-import { useWorkflows } from '../workflows/data.ts'
+import { LinkButton } from '../../kit/controls/button.tsx'
+import { PageHeader } from '../../kit/header.tsx'
+import { Empty } from '../../kit/states.tsx'
+import { useRole, useTeam } from '../../shell/role.tsx'
+import { useWorkflows } from '../data.ts'
 import { TemplateChoices } from './choices.tsx'
 
 /** What a team sees that has executed nothing yet: the shortest way to a first execution. */

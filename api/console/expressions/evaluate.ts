@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
-import { tellError } from '../../data/refusal.ts'
-import type { GraphNode } from '../contract.ts'
-import { dataOf, type Evaluation, evaluate, type ReadPlace } from '../run.ts'
+import { tellError } from '../data/refusal.ts'
+import type { GraphNode } from '../nodeform/contract.ts'
+import { dataOf, type Evaluation, evaluate, type ReadPlace } from '../nodeform/run.ts'
 
 /** Where in the text an error is. */
 type Mark = { from: number; to: number }

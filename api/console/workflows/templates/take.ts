@@ -1,9 +1,9 @@
-import { listCredentials } from '../credentials/data.ts'
-import { addressOf, api, askRaw, queries, read } from '../data/client.ts'
-import { Refusal } from '../data/refusal.ts'
-import { listExecutions } from '../executions/data.ts'
-import { executeWorkflow, makeKey } from '../executions/starting/data.ts'
-import { changeWorkflow, createWorkflow, listWorkflows } from '../workflows/data.ts'
+import { listCredentials } from '../../credentials/data.ts'
+import { addressOf, api, askRaw, queries, read } from '../../data/client.ts'
+import { Refusal } from '../../data/refusal.ts'
+import { listExecutions } from '../../executions/data.ts'
+import { executeWorkflow, makeKey } from '../../executions/starts/data.ts'
+import { changeWorkflow, createWorkflow, listWorkflows } from '../data.ts'
 import type { Template, TemplateGraph } from './template.ts'
 
 /** Takes a template: makes its workflow, starts its first execution, and returns the id of that. */

@@ -1,5 +1,5 @@
-import { Field, FieldGroup } from '../kit/controls/field.tsx'
-import { Checkbox, DateInput, NumberInput, Select, TextArea, TextInput } from '../kit/controls/input.tsx'
+import { Field, FieldGroup } from '../../kit/controls/field.tsx'
+import { Checkbox, DateInput, NumberInput, Select, TextArea, TextInput } from '../../kit/controls/input.tsx'
 
 /** The part of JSON Schema that a form is asked for by. */
 type Schema = {

@@ -1,6 +1,6 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import type { EditorView } from '@codemirror/view'
-import { type listBefore, nodePath, type ReadPlace, readSource } from '../run.ts'
+import { type listBefore, nodePath, type ReadPlace, readSource } from '../nodeform/run.ts'
 import { FUNCTIONS } from './functions.ts'
 import { isInside } from './language.ts'
 
