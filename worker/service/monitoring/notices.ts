@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { ChannelCarrier } from '../../../activities/monitoring/channels/carrier.ts'
 import { DELIVERY_LEASE_MS, deliverNotification } from '../../../activities/monitoring/channels/deliver.ts'
-import { RUN_LEASE_MS, runPlaybook } from '../../../activities/monitoring/playbooks.ts'
+import { RUN_LEASE_MS, runPlaybook } from '../../../activities/monitoring/playbooks/playbooks.ts'
 import { type ClaimedDelivery, claimDeliveries } from '../../../db/monitoring/channels/deliveries.ts'
 import { fanOutNotice } from '../../../db/monitoring/notices/fanout.ts'
 import { claimRuns } from '../../../db/monitoring/playbooks/runs.ts'

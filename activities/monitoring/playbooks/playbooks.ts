@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import { v5 as uuidv5 } from 'uuid'
-import { isDatabaseAway } from '../../db/connection.ts'
-import { addExecution } from '../../db/executions/starts/add.ts'
-import { readStartable } from '../../db/executions/starts/startable.ts'
-import { Fault } from '../../db/fault.ts'
-import { findChannel } from '../../db/monitoring/channels/channels.ts'
-import { readSentNotice, type SentNotice } from '../../db/monitoring/channels/deliveries.ts'
-import type { PlaybookStep } from '../../db/monitoring/playbooks/playbooks.ts'
+import { isDatabaseAway } from '../../../db/connection.ts'
+import { addExecution } from '../../../db/executions/starts/add.ts'
+import { readStartable } from '../../../db/executions/starts/startable.ts'
+import { Fault } from '../../../db/fault.ts'
+import { findChannel } from '../../../db/monitoring/channels/channels.ts'
+import { readSentNotice, type SentNotice } from '../../../db/monitoring/channels/deliveries.ts'
+import type { PlaybookStep } from '../../../db/monitoring/playbooks/playbooks.ts'
 import {
   type ClaimedPlaybookRun,
   endRun,
@@ -15,10 +15,10 @@ import {
   queueDelivery,
   type StepOutcome,
   wasActed,
-} from '../../db/monitoring/playbooks/runs.ts'
-import { type Store, serviceScope } from '../../db/scope.ts'
-import { updateWorkflow } from '../../db/workflows/update.ts'
-import { findStart } from '../../workflows/graph/graph.ts'
+} from '../../../db/monitoring/playbooks/runs.ts'
+import { type Store, serviceScope } from '../../../db/scope.ts'
+import { updateWorkflow } from '../../../db/workflows/update.ts'
+import { findStart } from '../../../workflows/graph/graph.ts'
 
 /** How long a run is held without a sign of life: a step takes far less. */
 export const RUN_LEASE_MS = 30_000

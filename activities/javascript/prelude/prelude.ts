@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import type { PreludePart } from './job.ts'
-import type { PreludeFunction } from './kit.ts'
+import type { PreludePart } from '../job.ts'
+import type { PreludeFunction } from '../kit.ts'
 
 /** A piece of the library: a function whose text is evaluated in the sandbox, or the text of one. */
 type PreludePiece = PreludeFunction | { file: string; text: string }
@@ -17,11 +17,11 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
   {
     part: 'base',
     load: async () => [
-      ...(await import('./prelude/base.ts')).BASE,
-      (await import('./prelude/text.ts')).defineText,
-      (await import('./prelude/url.ts')).defineSearchParams,
-      (await import('./prelude/url.ts')).defineUrl,
-      (await import('./prelude/crypto.ts')).defineCrypto,
+      ...(await import('./base.ts')).BASE,
+      (await import('./text.ts')).defineText,
+      (await import('./url.ts')).defineSearchParams,
+      (await import('./url.ts')).defineUrl,
+      (await import('./crypto.ts')).defineCrypto,
     ],
   },
   {
@@ -58,11 +58,11 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
   { part: 'methods', names: NEVER, load: () => readPieces('extend', 'lists', 'texts', 'dates') },
 ]
 
-/** Files of prelude/, each the text of a function that is called with the kit. */
+/** Files of this folder, each the text of a function that is called with the kit. */
 async function readPieces(...names: string[]): Promise<PreludePiece[]> {
   return Promise.all(
     names.map(async (name) => {
-      const text = await readFile(new URL(`./prelude/${name}.js`, import.meta.url), 'utf8')
+      const text = await readFile(new URL(`./${name}.js`, import.meta.url), 'utf8')
       // The comment and the semicolon before the function are no part of its expression.
       return { file: name, text: text.slice(text.indexOf('(kit) =>')) }
     }),
