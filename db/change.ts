@@ -82,7 +82,7 @@ export async function changeAccount<T>(
 
 /**
  * The door for notes about refused requests, and about what the service has counted: with an entry in the chain of a
- * team or the instance. It checks no right, so that a handler reaches it only through db/refusals.
+ * team or the instance. It checks no right, so that a handler reaches it only through db/audit/refusals.
  */
 export async function noteEvent<T>(
   scope: Scope,

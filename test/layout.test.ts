@@ -7,6 +7,86 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const ROOMS = ['workflows', 'db', 'activities', 'api', 'worker']
 const MAX_FILES = 20
 
+/**
+ * The folders of the house, by what they are about. Each has one place, which is the same in every room that has it: in
+ * the console below `api/console/`, in the worker below `service/`. A subject of one file needs no folder, unless it
+ * has one in another room.
+ */
+const SUBJECTS: Record<string, string[]> = {
+  agents: ['guards', 'mcp', 'tools'],
+  audit: ['erasure', 'export', 'proofs', 'refusals', 'reports', 'retention', 'siem', 'verify'],
+  bodies: [],
+  chat: [],
+  credentials: ['checks', 'oauth'],
+  cron: [],
+  database: [],
+  detection: ['normalise', 'pii', 'secrets'],
+  docs: [],
+  egress: [],
+  evaluation: ['batches'],
+  executions: [
+    'attempts',
+    'projection',
+    'records',
+    'requests',
+    'starts',
+    'waits',
+    'detail',
+    'page',
+    'timeline',
+  ],
+  expressions: ['watch'],
+  fairness: [],
+  files: ['formats', 'formats/workbook'],
+  graph: ['advice', 'triggers'],
+  guardrails: ['content', 'injection', 'model', 'rules', 'semantic'],
+  http: [],
+  javascript: ['prelude'],
+  jsonschema: [],
+  mail: [],
+  models: [],
+  monitoring: [
+    ...['alerts', 'alerts/anomaly', 'channels', 'notices', 'playbooks', 'reports'],
+    ...['shifts', 'shifts/drift', 'shifts/sentiment', 'telemetry', 'usage'],
+  ],
+  n8n: ['ai', 'nodes'],
+  nodes: ['kit', 'lists', 'models'],
+  operation: [],
+  people: [],
+  reading: ['xml'],
+  redaction: [],
+  run: ['calls', 'items', 'loops'],
+  schedules: [],
+  secrets: [],
+  send: [],
+  temporal: [],
+  variables: [],
+  widgets: [],
+  workflows: ['templates', 'transfer', 'versions'],
+}
+
+/** What only the console and only the worker have. */
+const CONSOLE: Record<string, string[]> = {
+  data: [],
+  editor: ['canvas', 'graph'],
+  home: [],
+  kit: ['charts', 'code', 'controls', 'overlays', 'tables'],
+  nodeform: ['fields'],
+  settings: [],
+  shell: [],
+}
+const WORKER = ['commands', 'engine', 'local', 'service']
+
+/** The names of two folders, and why one word is right for both. */
+const SHARED = {
+  graph: 'how graphs are compiled and drawn, and the one that the editor changes',
+  kit: 'what runners of nodes share, and what pages share',
+  models: 'how models are called, and the nodes that do it',
+  nodes: 'our types of nodes, and those of n8n',
+  reports: 'of the audit, and those that monitoring sends on a schedule',
+  secrets: 'those in graphs, and what secrets in any text look like',
+}
+
 /** `typeOnly`: the import disappears when types are stripped. */
 type Import = { from: string; to: string; typeOnly: boolean }
 
@@ -51,9 +131,9 @@ test('rooms import only from rooms to their left', () => {
 
 test('workflows/run/ is exactly what the entries of the replayed bundle import, including types', () => {
   const reached = new Set([
-    'workflows/run/bundle/entry.ts',
-    'workflows/run/bundle/versioned.ts',
-    'workflows/run/bundle/converter.ts',
+    'workflows/run/entry.ts',
+    'workflows/run/versioned.ts',
+    'workflows/run/converter.ts',
   ])
   for (const file of reached) {
     for (const { to } of imported.get(file) ?? []) reached.add(to)
@@ -79,6 +159,43 @@ test('there are no circular imports, not even of types, nor in the console', asy
     .map((file) => all.filter((other) => reached.get(file)!.has(other) && reached.get(other)?.has(file)))
   const named = new Set(circles.map((files) => files.join(' <-> ')))
   expect([...named]).toEqual([])
+})
+
+const listPaths = (tree: Record<string, string[]>) =>
+  Object.entries(tree).flatMap(([top, below]) => [top, ...below.map((folder) => `${top}/${folder}`)])
+
+/** The files that are in folders of rooms: the console and the parts of a service are rooms too. */
+const inFolders = [...sources, ...pages].flatMap((file) => {
+  const [, room, path] = /^(api\/console|worker\/service|\w+)\/(.+)/.exec(dirname(file)) ?? []
+  const isWorkers = room === 'worker' && WORKER.includes(path!)
+  return path && path !== 'console' && !isWorkers ? [{ file, room: room!, path }] : []
+})
+
+test('a subject has the same folder in every room, the console included', () => {
+  const found = (list: typeof inFolders) => [...new Set(list.map(({ path }) => path))].sort()
+  expect(found(inFolders)).toEqual([...listPaths(SUBJECTS), ...listPaths(CONSOLE)].sort())
+  const outside = inFolders.filter(({ room }) => room !== 'api/console')
+  expect(listPaths(CONSOLE).filter((path) => found(outside).includes(path))).toEqual([])
+  expect(Object.keys(SUBJECTS).filter((path) => !found(outside).includes(path))).toEqual([])
+})
+
+test('two folders have one name only if one word is right for both', () => {
+  const paths = [...listPaths(SUBJECTS), ...listPaths(CONSOLE)]
+  const named = Map.groupBy(paths, (path) => path.split('/').at(-1)!)
+  const shared = [...named].filter(([, paths]) => paths.length > 1).map(([name]) => name)
+  expect(shared.sort()).toEqual(Object.keys(SHARED))
+})
+
+test('a folder of one file is that of a subject which has more in another room', () => {
+  const files = Map.groupBy(inFolders, ({ room, path }) => `${room}/${path}`)
+  const alone = [...files].filter(([, files]) => files.length === 1).map(([, [only]]) => only!)
+  const more = new Set([...files.values()].filter((files) => files.length > 1).map(([first]) => first!.path))
+  expect(alone.filter(({ path }) => !more.has(path)).map(({ file }) => file)).toEqual([])
+})
+
+test('no file lies beside a folder of its own name', () => {
+  const all = new Set(sources.map((file) => dirname(file)))
+  expect(sources.filter((file) => all.has(file.replace(/\.ts$/, '')))).toEqual([])
 })
 
 test(`no folder has more than ${MAX_FILES} files, except those of the node types`, async () => {

@@ -1,4 +1,4 @@
-import { estimateTokens } from '../../db/agentchat/history.ts'
+import { estimateTokens } from '../../db/chat/history.ts'
 import { askModel } from '../models/ask.ts'
 import { OUT_OF_TOKENS } from '../models/failures.ts'
 import type { ModelMessage, ModelReply, ModelRequest } from '../models/model.ts'

@@ -1,10 +1,10 @@
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { HttpError } from '../http/httperror.ts'
-import { sendOnce } from '../messages/once.ts'
 import { isUnsent } from '../models/failures.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { isInfrastructure } from '../run/failures.ts'
+import { sendOnce } from '../send/once.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
 
 /** The stored outcome of a task that is not repeated: later attempts answer with it. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { noteSending, readMessageNote } from '../../db/messages/notes.ts'
+import { noteSending, readMessageNote } from '../../db/send/notes.ts'
 import { runCode } from '../nodes/code.ts'
 import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
-import { type AskForSummary, loadChatMemory } from '../agentchat/memory.ts'
+import { type AskForSummary, loadChatMemory } from '../chat/memory.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'

@@ -5,7 +5,7 @@ import { redactText } from '../../db/redaction/redact.ts'
 import type { Store } from '../../db/scope.ts'
 import { unlessAborted } from '../abort.ts'
 import type { Outside } from '../egress/outside.ts'
-import { CREDENTIAL_CHECKS } from './checks.ts'
+import { CREDENTIAL_CHECKS } from './checks/checks.ts'
 
 /** How long a test may take. */
 const TEST_MS = 15_000

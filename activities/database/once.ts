@@ -1,4 +1,4 @@
-import { readRequestNote, saveAttempts } from '../../db/records/attempts.ts'
+import { readRequestNote, saveAttempts } from '../../db/executions/records/attempts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { retryOutages } from '../run/outages.ts'

@@ -1,5 +1,5 @@
 import { findJudgedRun } from '../../db/evaluation/judgedruns.ts'
-import { readExecutionOutput } from '../../db/records/records.ts'
+import { readExecutionOutput } from '../../db/executions/records/records.ts'
 import { redact } from '../../db/redaction/redact.ts'
 import { readRecentRules } from '../../db/redaction/rules.ts'
 import type { Store } from '../../db/scope.ts'

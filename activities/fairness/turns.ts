@@ -7,10 +7,10 @@ import { listFrames } from '../../workflows/run/frame.ts'
 import type { AttemptInput, AttemptResult, SegmentInput } from '../../workflows/run/messages.ts'
 import type { ExecutionContext, PlanNode } from '../../workflows/run/plan.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
-import { readNotes } from '../calls/notes.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { EXPRESSIONS_BUSY } from '../expressions/failures.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
+import { readNotes } from '../run/calls/notes.ts'
 
 /** How long a segment keeps its slot to get a process: long enough for those ahead of it if their jobs are small. */
 const PATIENCE_MS = 50

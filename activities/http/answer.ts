@@ -1,4 +1,4 @@
-import { type WrittenOutput, writeOutput } from '../../db/records/written.ts'
+import { type WrittenOutput, writeOutput } from '../../db/executions/records/written.ts'
 import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { parseResponseBody } from './body.ts'
 import { showHeaders } from './headers.ts'

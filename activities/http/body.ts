@@ -1,4 +1,4 @@
-import { isDeeper } from '../../db/records/depth.ts'
+import { isDeeper } from '../../db/executions/records/depth.ts'
 import type { LargeNumbers } from '../../workflows/nodes/fields.ts'
 import { decodeText, findByteOrderMark, findCharset, openDecoder } from '../reading/charset.ts'
 import { describeLarge, readJson } from '../reading/json.ts'

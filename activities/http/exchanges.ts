@@ -1,5 +1,5 @@
-import type { StartedAttempt } from '../../db/records/attempts.ts'
-import { type BodyStart, type Exchange, MAX_READ_BYTES } from '../../db/requests/exchange.ts'
+import type { StartedAttempt } from '../../db/executions/records/attempts.ts'
+import { type BodyStart, type Exchange, MAX_READ_BYTES } from '../../db/executions/requests/exchange.ts'
 import { decodeText } from '../reading/charset.ts'
 import type { HttpClient, HttpRequest } from './http.ts'
 

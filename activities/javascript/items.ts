@@ -1,6 +1,6 @@
 import { hasHandles, isItemList, itemsOf, partOf } from '../../workflows/input.ts'
 import type { Bindings } from '../expressions/bindings.ts'
-import { findPairedItem } from '../items/pairing.ts'
+import { findPairedItem } from '../run/items/pairing.ts'
 
 /** A message that says why a value cannot be had. */
 export type Unavailable = { unavailable: string }

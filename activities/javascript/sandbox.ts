@@ -14,7 +14,7 @@ import { getOwn } from '../../workflows/json.ts'
 import { HOST } from './host.ts'
 import { INSIDE, type Inside } from './inside.ts'
 import { type ConsoleLine, MAX_CONSOLE, type PreludePart } from './job.ts'
-import { loadPrelude } from './prelude.ts'
+import { loadPrelude } from './prelude/prelude.ts'
 
 /** One sandbox: a WebAssembly instance of QuickJS with one context, for a single job. It is never used again. */
 export type Sandbox = {

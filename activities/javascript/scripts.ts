@@ -9,7 +9,7 @@ import { NodeFailure } from '../nodes/kit/failure.ts'
 import { readJsonInTurns } from '../reading/json.ts'
 import { writeScriptRoots } from './evaluate.ts'
 import type { ConsoleLine, ScriptFault, ScriptLimits } from './job.ts'
-import { choosePrelude } from './prelude.ts'
+import { choosePrelude } from './prelude/prelude.ts'
 
 /**
  * The code of a node, a function's body. With `items` it runs once for each, with `$item` and `$index`; else

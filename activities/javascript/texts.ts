@@ -14,7 +14,7 @@ import { type ScriptTemplate, splitScript } from '../../workflows/javascript/tem
 import { TURN_UNITS, takeTurn } from '../../workflows/turns.ts'
 import { expressionFailure } from '../expressions/failures.ts'
 import type { PreludePart } from './job.ts'
-import { choosePrelude } from './prelude.ts'
+import { choosePrelude } from './prelude/prelude.ts'
 import { mayChange, rewriteScript } from './rewrite.ts'
 
 /** A text that begins with `=`, ready to be evaluated. */

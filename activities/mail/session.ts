@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import ipaddr from 'ipaddr.js'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { Dial } from '../egress/dial.ts'
-import type { Handover } from '../messages/once.ts'
+import type { Handover } from '../send/once.ts'
 
 /** Where to sign in, and how. */
 export type MailLogin = {

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { isDeeper } from '../../db/records/depth.ts'
+import { isDeeper } from '../../db/executions/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
 import { createPacer } from '../expressions/pace.ts'
 import { describeLarge, type JsonReading, readJsonInTurns } from '../reading/json.ts'

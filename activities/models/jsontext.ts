@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isDeeper } from '../../db/records/depth.ts'
+import { isDeeper } from '../../db/executions/records/depth.ts'
 import { isObject } from '../../workflows/json.ts'
 import { describeLarge, readJson } from '../reading/json.ts'
 

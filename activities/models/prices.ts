@@ -1,5 +1,5 @@
 import { calcPrice, type PriceCalculation, type Usage } from '@pydantic/genai-prices'
-import type { ModelPrice } from '../../db/usage/prices.ts'
+import type { ModelPrice } from '../../db/monitoring/usage/prices.ts'
 import type { ModelUsage } from './model.ts'
 
 /** The called model: the credential's type, the model's name, and the address, if it is not the vendor's own. */

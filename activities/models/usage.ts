@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { Info } from '@temporalio/activity'
 import type { Logger } from 'pino'
 import { validate } from 'uuid'
-import type { Store } from '../../db/scope.ts'
 import {
   type ModelCallEnd,
   type ModelCaller,
   noteModelCall,
   noteModelCallEnd,
   readEarlierCalls,
-} from '../../db/usage/calls.ts'
-import { findModelPrices } from '../../db/usage/prices.ts'
+} from '../../db/monitoring/usage/calls.ts'
+import { findModelPrices } from '../../db/monitoring/usage/prices.ts'
+import type { Store } from '../../db/scope.ts'
 import type { AttemptInput } from '../../workflows/run/messages.ts'
 import { retryOutages } from '../run/outages.ts'
 import type { UsageMeter } from './meter.ts'

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
+import { findApprovers, openPause, type Pause, readPause } from '../../db/executions/waits/pauses.ts'
 import { cleanText } from '../../db/text.ts'
-import { findApprovers, openPause, type Pause, readPause } from '../../db/waits/pauses.ts'
 import { describeStrangers, isAddress } from '../../workflows/graph/approvers.ts'
 import { formSchema } from '../../workflows/graph/form.ts'
 import { isObject } from '../../workflows/json.ts'

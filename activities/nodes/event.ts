@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { openPause, type Pause, readPause } from '../../db/waits/pauses.ts'
+import { openPause, type Pause, readPause } from '../../db/executions/waits/pauses.ts'
 import { nameField } from '../../workflows/nodes/fields.ts'
 import { waitLimitField } from '../../workflows/nodes/pauses.ts'
 import { renderKey } from './kit/config.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { WrittenOutput } from '../../db/records/written.ts'
+import type { WrittenOutput } from '../../db/executions/records/written.ts'
 import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'

@@ -1,9 +1,14 @@
 import * as v from 'valibot'
+import {
+  type ChildExecution,
+  readChild,
+  readChildOutput,
+  startChild,
+} from '../../db/executions/starts/subworkflows.ts'
 import { isEnded } from '../../db/executions/status.ts'
 import { Fault } from '../../db/fault.ts'
 import { copyNamedFiles } from '../../db/files/named.ts'
 import type { Store } from '../../db/scope.ts'
-import { type ChildExecution, readChild, readChildOutput, startChild } from '../../db/starts/subworkflows.ts'
 import { isObject } from '../../workflows/json.ts'
 import { anyObject } from '../../workflows/nodes/fields.ts'
 import { workflowIdField } from '../../workflows/nodes/pauses.ts'

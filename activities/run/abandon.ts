@@ -1,4 +1,4 @@
-import { abandonLoopPauses } from '../../db/waits/pauses.ts'
+import { abandonLoopPauses } from '../../db/executions/waits/pauses.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
 import type { NodeKind } from '../../workflows/run/plan.ts'
 import type { ActivityDeps } from '../deps.ts'

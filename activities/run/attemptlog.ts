@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
-import { type AttemptNote, saveAttemptNotes } from '../../db/attempts/notes.ts'
+import { type AttemptNote, saveAttemptNotes } from '../../db/executions/attempts/notes.ts'
+import { type StartedAttempt, saveAttempts } from '../../db/executions/records/attempts.ts'
+import { nodeExecutionId } from '../../db/executions/records/projection.ts'
+import { type Exchange, type RequestRow, sealExchange } from '../../db/executions/requests/exchange.ts'
 import { judgeError } from '../../db/operation/outage.ts'
-import { type StartedAttempt, saveAttempts } from '../../db/records/attempts.ts'
-import { nodeExecutionId } from '../../db/records/projection.ts'
-import { type Exchange, type RequestRow, sealExchange } from '../../db/requests/exchange.ts'
 import type { Store } from '../../db/scope.ts'
 import { takeTurn } from '../../workflows/turns.ts'
 

@@ -1,4 +1,4 @@
-import { packOutput } from '../../db/records/outputs.ts'
+import { packOutput } from '../../db/executions/records/outputs.ts'
 import type { Store } from '../../db/scope.ts'
 import { presetOutputs } from '../../workflows/graph/compile.ts'
 import { presetSingle } from '../../workflows/graph/single.ts'

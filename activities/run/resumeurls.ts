@@ -1,4 +1,4 @@
-import { makeResumeToken } from '../../db/waits/events.ts'
+import { makeResumeToken } from '../../db/executions/waits/events.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'

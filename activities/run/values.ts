@@ -1,5 +1,5 @@
-import { openEnvelope, packOutput, readStored, storeOutput } from '../../db/records/outputs.ts'
-import type { WrittenOutput } from '../../db/records/written.ts'
+import { openEnvelope, packOutput, readStored, storeOutput } from '../../db/executions/records/outputs.ts'
+import type { WrittenOutput } from '../../db/executions/records/written.ts'
 import type { Store } from '../../db/scope.ts'
 import { mergeInputs, partOf } from '../../workflows/input.ts'
 import type { Result } from '../../workflows/run/frame.ts'

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { perDatabase } from '../../db/cache.ts'
 import type { Store } from '../../db/scope.ts'
-import { findVariables } from '../../db/workflows/variables.ts'
+import { findVariables } from '../../db/variables/variables.ts'
 
 type Variables = Record<string, unknown>
 

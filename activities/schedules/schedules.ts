@@ -9,7 +9,6 @@ import {
   ScheduleOverlapPolicy,
 } from '@temporalio/client'
 import type { Logger } from 'pino'
-import type { Store } from '../../db/scope.ts'
 import {
   type DueSchedules,
   endScheduleLease,
@@ -20,7 +19,8 @@ import {
   readDueSchedules,
   readScheduleState,
   settleSchedules,
-} from '../../db/starts/schedules.ts'
+} from '../../db/schedules/schedules.ts'
+import type { Store } from '../../db/scope.ts'
 import { parseCron } from '../../workflows/cron/cron.ts'
 import type { Schedule } from '../../workflows/graph/triggers/schedules.ts'
 import type { Overlap } from '../../workflows/nodes/triggers.ts'

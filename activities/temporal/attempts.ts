@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
 import proto from '@temporalio/proto'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
-import type { CallPlace } from '../calls/calls.ts'
+import type { CallPlace } from '../run/calls/calls.ts'
 
 const { STARTED, CANCEL_REQUESTED } = {
   STARTED: proto.temporal.api.enums.v1.PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,

@@ -109,4 +109,4 @@ export function createDataConverter(sealer: Sealer): DataConverter {
 }
 
 /** The failure converter. Replays of recorded histories, which are stored unsealed, need only this. */
-export const FAILURE_CONVERTER = new URL('../../workflows/run/bundle/converter.ts', import.meta.url).pathname
+export const FAILURE_CONVERTER = new URL('../../workflows/run/converter.ts', import.meta.url).pathname

@@ -1,5 +1,5 @@
 import proto from '@temporalio/proto'
-import type { CloseKind, HistoryEvent } from '../../db/projection/history.ts'
+import type { CloseKind, HistoryEvent } from '../../db/executions/projection/history.ts'
 import {
   type AttemptResult,
   isRefused,

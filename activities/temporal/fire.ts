@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity'
 import { hasEnded, readIdentity } from '../../db/executions/executions.ts'
 import { Fault } from '../../db/fault.ts'
-import { cancelFiring, startFiring } from '../../db/starts/schedules.ts'
+import { cancelFiring, startFiring } from '../../db/schedules/schedules.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
 import type { FireActivities, Fired } from '../../workflows/run/fire.ts'
 import { RUN_REFUSED } from '../../workflows/run/records.ts'

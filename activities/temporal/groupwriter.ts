@@ -5,7 +5,7 @@ import {
   type SavedExecution,
   writeEntries,
   writeEntry,
-} from '../../db/records/save.ts'
+} from '../../db/executions/records/save.ts'
 import type { Store } from '../../db/scope.ts'
 
 const GROUP_MS = 3

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client'
 import proto from '@temporalio/proto'
-import type { RunHistory } from '../../db/projection/history.ts'
+import type { RunHistory } from '../../db/executions/projection/history.ts'
 import { type Opener, openPayload } from './codec.ts'
 import { type RawEvent, readEvent } from './events.ts'
 import {

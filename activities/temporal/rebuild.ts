@@ -1,7 +1,7 @@
+import { createFold } from '../../db/executions/projection/fold.ts'
+import { readProgress } from '../../db/executions/projection/progress.ts'
+import { readPosition, saveProjection, saveSettled } from '../../db/executions/records/save.ts'
 import type { ExecutionStatus } from '../../db/executions/status.ts'
-import { createFold } from '../../db/projection/fold.ts'
-import { readProgress } from '../../db/projection/progress.ts'
-import { readPosition, saveProjection, saveSettled } from '../../db/records/save.ts'
 import { openHistories } from './histories.ts'
 import { type ProjectorDeps, readInto } from './refresher.ts'
 

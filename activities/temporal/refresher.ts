@@ -2,11 +2,10 @@ import type { Client } from '@temporalio/client'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { isDatabaseAway } from '../../db/connection.ts'
-import type { ExecutionStatus } from '../../db/executions/status.ts'
-import { createFold, type ProjectionFold } from '../../db/projection/fold.ts'
-import type { RunHistory } from '../../db/projection/history.ts'
-import { readProgress } from '../../db/projection/progress.ts'
-import type { Projection } from '../../db/records/projection.ts'
+import { createFold, type ProjectionFold } from '../../db/executions/projection/fold.ts'
+import type { RunHistory } from '../../db/executions/projection/history.ts'
+import { readProgress } from '../../db/executions/projection/progress.ts'
+import type { Projection } from '../../db/executions/records/projection.ts'
 import {
   countProjectionFailure,
   type EntryWriter,
@@ -14,7 +13,8 @@ import {
   type SavedExecution,
   saveProjection,
   saveSettled,
-} from '../../db/records/save.ts'
+} from '../../db/executions/records/save.ts'
+import type { ExecutionStatus } from '../../db/executions/status.ts'
 import type { Store } from '../../db/scope.ts'
 import { takeTurn } from '../../workflows/turns.ts'
 import type { Metrics } from '../metrics.ts'

@@ -1,6 +1,6 @@
 import type { WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/client'
 import type { Logger } from 'pino'
-import { noteCancelReason } from '../../db/records/lost.ts'
+import { noteCancelReason } from '../../db/executions/records/lost.ts'
 import type { Store } from '../../db/scope.ts'
 import { STUCK_ENDED } from '../../workflows/run/records.ts'
 

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { findDownload, openDownload } from '../../db/reports/download.ts'
+import { findDownload, openDownload } from '../../db/audit/reports/download.ts'
 import {
   type AuditReport,
   createReport,
@@ -10,7 +10,7 @@ import {
   REPORT_STATUSES,
   REPORT_TYPES,
   readReport,
-} from '../../db/reports/reports.ts'
+} from '../../db/audit/reports/reports.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { streamParts, writeEach } from '../http/download.ts'

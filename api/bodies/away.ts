@@ -1,8 +1,8 @@
 import type { Asker } from '../../activities/fairness/teamqueue.ts'
 import type { JsonReading } from '../../activities/reading/json.ts'
 import { createThreadPool, THREADS_BUSY } from '../../activities/threads.ts'
+import { type JsonText, makeJsonText } from '../../db/executions/waits/jsontext.ts'
 import { Fault, invalid } from '../../db/fault.ts'
-import { type JsonText, makeJsonText } from '../../db/waits/jsontext.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { PlainSettings } from './plain.ts'
 

@@ -33,12 +33,12 @@ function page<Name extends string>(
 // biome-ignore format: one line a page
 export const PAGES: readonly Page[] = [
   page('/', 'Home', () => import('./home/page.tsx'), 'HomePage', { group: 'Run', label: 'Home', icon: 'home', key: 'h' }),
-  page('/start', 'New workflow', () => import('./start/new.tsx'), 'StartPage'),
+  page('/start', 'New workflow', () => import('./workflows/templates/new.tsx'), 'StartPage'),
 
   // Run
   page('/executions', 'Executions', () => import('./executions/list.tsx'), 'ExecutionsPage', { group: 'Run', label: 'Executions', icon: 'executions', key: 'e' }),
   page('/executions/:id', 'Execution', () => import('./executions/page/execution.tsx'), 'ExecutionPage'),
-  page('/approvals', 'Approvals', () => import('./approvals/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
+  page('/approvals', 'Approvals', () => import('./executions/waits/list.tsx'), 'ApprovalsPage', { group: 'Run', label: 'Approvals', icon: 'approvals', key: 'a' }),
   page('/schedules', 'Schedules', () => import('./schedules/list.tsx'), 'SchedulesPage', { group: 'Run', label: 'Schedules', icon: 'schedules', key: 'd' }),
   page('/chat', 'Chat', () => import('./chat/list.tsx'), 'ChatsPage', { group: 'Run', label: 'Chat', icon: 'chat', least: 'OPERATOR', key: 'k' }),
   page('/chat/:id', 'Chat', () => import('./chat/chat.tsx'), 'ChatPage'),

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { ATTEMPT_STATUSES, listNodeAttempts } from '../../db/attempts/attempts.ts'
+import { ATTEMPT_STATUSES, listNodeAttempts } from '../../db/executions/attempts/attempts.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { uuidField } from '../http/fields.ts'

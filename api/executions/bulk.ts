@@ -9,7 +9,7 @@ import { InTeam, instantField, uuidField } from '../http/fields.ts'
 import { checkTimeRange } from '../http/query.ts'
 import { countSchema, idSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
-import { versionChoiceField } from '../starts/retry.ts'
+import { versionChoiceField } from './starts/retry.ts'
 
 const MAX_IDS = 1_000
 

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
-import { isPrivate, openExecution } from '../../db/agentchat/privacy.ts'
-import { type Cursor, readChanges, readCursor } from '../../db/records/changes.ts'
+import { isPrivate, openExecution } from '../../db/chat/privacy.ts'
+import { type Cursor, readChanges, readCursor } from '../../db/executions/records/changes.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById } from '../http/fields.ts'

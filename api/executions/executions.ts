@@ -8,9 +8,9 @@ import {
   listWorkflowExecutions,
   readExecution,
 } from '../../db/executions/executions.ts'
+import { listNodeExecutions } from '../../db/executions/records/records.ts'
 import { EXECUTION_STATUSES, isEnded } from '../../db/executions/status.ts'
 import { EXECUTION_TRIGGERS } from '../../db/executions/triggers.ts'
-import { listNodeExecutions } from '../../db/records/records.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'

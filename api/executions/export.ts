@@ -5,7 +5,7 @@ import {
   type ExportedNode,
   type OpenExport,
   openExport,
-} from '../../db/executions/export/export.ts'
+} from '../../db/executions/export.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { demandTeam } from '../../db/scope.ts'
 import type { AppEnv } from '../env.ts'
@@ -15,7 +15,7 @@ import { streamParts, type WriteNext } from '../http/download.ts'
 import { InTeam } from '../http/fields.ts'
 import { queryInteger } from '../http/query.ts'
 import { countSchema, idSchema, timeSchema } from '../http/responses.ts'
-import { UsageSchema } from '../monitoring/amounts.ts'
+import { UsageSchema } from '../monitoring/usage/amounts.ts'
 
 const COLUMNS =
   'execution_id workflow_id workflow_name status trigger started_at completed_at duration_ms node_id ' +

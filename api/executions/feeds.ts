@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bus } from '../../db/bus.ts'
-import { type Cursor, readChanges, readWholeExecution, writeCursor } from '../../db/records/changes.ts'
+import {
+  type Cursor,
+  readChanges,
+  readWholeExecution,
+  writeCursor,
+} from '../../db/executions/records/changes.ts'
 import type { Store } from '../../db/scope.ts'
 import { type EventPage, writePage } from './sse.ts'
 

@@ -4,7 +4,7 @@ import { STARTER_KINDS } from '../../db/executions/starter.ts'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { EXECUTION_TRIGGERS, RECOVERIES } from '../../db/executions/triggers.ts'
 import { countSchema, idSchema, timeSchema, versionSchema } from '../http/responses.ts'
-import { UsageSchema } from '../monitoring/amounts.ts'
+import { UsageSchema } from '../monitoring/usage/amounts.ts'
 import { NodeExecutionSchema, valuesSchema } from './records.ts'
 
 const status = v.picklist(EXECUTION_STATUSES)

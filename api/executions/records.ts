@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { countSchema, idSchema, timeSchema, versionSchema } from '../http/responses.ts'
-import { UsageSchema } from '../monitoring/amounts.ts'
+import { UsageSchema } from '../monitoring/usage/amounts.ts'
 
 export const valuesSchema = v.pipe(
   v.record(v.string(), v.unknown()),

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { listNodeRequests } from '../../db/requests/requests.ts'
+import { listNodeRequests } from '../../db/executions/requests/requests.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { uuidField } from '../http/fields.ts'

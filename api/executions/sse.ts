@@ -1,5 +1,5 @@
+import { type Changes, type Cursor, writeCursor } from '../../db/executions/records/changes.ts'
 import { isEnded } from '../../db/executions/status.ts'
-import { type Changes, type Cursor, writeCursor } from '../../db/records/changes.ts'
 
 type EventPlace = NonNullable<Cursor['after']>
 

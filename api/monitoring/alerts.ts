@@ -10,7 +10,7 @@ import {
   listWatched,
   readAlert,
   resolveAlert,
-} from '../../db/monitoring/alerts.ts'
+} from '../../db/monitoring/alerts/alerts.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { InTeam, uuidField } from '../http/fields.ts'

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { UsageQuery } from '../../db/usage/totals.ts'
+import type { UsageQuery } from '../../db/monitoring/usage/totals.ts'
 import { uuidField } from '../http/fields.ts'
 import { checkTimeRange, timeRange } from '../http/query.ts'
 import { timeSchema } from '../http/responses.ts'

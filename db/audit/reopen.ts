@@ -12,8 +12,8 @@ import { findHeadFault, lockHead, openChain, putEntry } from './chain.ts'
 import { signCheckpointCount } from './proofs/counts.ts'
 import { INSTANCE_CHAIN, reopeningHash } from './signing.ts'
 import { timeText } from './times.ts'
-import { verifyChain } from './verify.ts'
-import type { BreakDetails, Checkpoint } from './walk.ts'
+import { verifyChain } from './verify/verify.ts'
+import type { BreakDetails, Checkpoint } from './verify/walk.ts'
 
 const MAX_FINDINGS = 20
 /** No chain gets there by itself, and JavaScript would round greater numbers. */

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { record } from '../change.ts'
-import { queueNotice } from '../monitoring/notices.ts'
+import { queueNotice } from '../monitoring/notices/notices.ts'
 import {
   claim,
   isDue,

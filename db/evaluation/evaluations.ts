@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'

@@ -1,13 +1,13 @@
 import { type RawBuilder, sql } from 'kysely'
-import { isPrivate, isShownTo } from '../agentchat/privacy.ts'
 import { change, write } from '../change.ts'
+import { isPrivate, isShownTo } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
-import { IN_CHAT, recoverExecution, type VersionChoice } from '../starts/retry.ts'
 import { cancelOpen } from './cancel.ts'
 import { removeEnded, STILL_NEEDED } from './delete.ts'
+import { IN_CHAT, recoverExecution, type VersionChoice } from './starts/retry.ts'
 import { isEnded } from './status.ts'
 
 /**

@@ -3,11 +3,11 @@ import { v7 as uuid } from 'uuid'
 import { write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { claim, postpone, type Queue, selectByTurns, settle } from '../queue.ts'
-import { readExecutionOutput } from '../records/records.ts'
 import { redactText } from '../redaction/redact.ts'
 import type { Store } from '../scope.ts'
 import { type Keys, seal, unseal } from '../seal.ts'
 import { durationOf } from './list.ts'
+import { readExecutionOutput } from './records/records.ts'
 
 /** Where to POST the end of an execution, and the secret of the signature. */
 export type CallbackTarget = { url: string; secret: string }

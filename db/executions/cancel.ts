@@ -4,7 +4,7 @@ import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
-import { forgetStarted } from '../starts/runstart.ts'
+import { forgetStarted } from './starts/runstart.ts'
 import { isEnded } from './status.ts'
 
 /**

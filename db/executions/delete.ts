@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { isPrivate, isShownTo, openExecution } from '../agentchat/privacy.ts'
 import { change } from '../change.ts'
+import { isPrivate, isShownTo, openExecution } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import type { Scope } from '../scope.ts'

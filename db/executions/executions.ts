@@ -1,13 +1,11 @@
 import { sql } from 'kysely'
-import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
+import { RUN_SUMS, readSums, type Usage } from '../monitoring/usage/usage.ts'
 import { readOwner } from '../owners.ts'
 import { makePage } from '../page.ts'
-import { type ExecutionRecords, readNodeExecutions } from '../records/records.ts'
-import { STORED_NODES } from '../records/stored.ts'
 import { demand, demandTeam, type Scope, type Store } from '../scope.ts'
-import { RUN_SUMS, readSums, type Usage } from '../usage/usage.ts'
 import { CALLBACK_AS_JSON, type CallbackView, showCallback } from './callbacks.ts'
 import {
   durationOf,
@@ -16,6 +14,8 @@ import {
   type ExecutionQuery,
   listExecutions,
 } from './list.ts'
+import { type ExecutionRecords, readNodeExecutions } from './records/records.ts'
+import { STORED_NODES } from './records/stored.ts'
 import { type Starter, showStarter, starterOf } from './starter.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import { showTemporal, type TemporalPlace, type TemporalUi } from './temporal.ts'

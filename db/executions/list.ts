@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { chatPrivacyOf, isHiddenFrom } from '../agentchat/privacy.ts'
 import { perDatabase } from '../cache.ts'
+import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { Scope, Store } from '../scope.ts'
 import { searchExecutions } from './search.ts'

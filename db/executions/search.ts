@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { isShownTo } from '../agentchat/privacy.ts'
 import { perDatabase } from '../cache.ts'
+import { isShownTo } from '../chat/privacy.ts'
 import { type Db, readSnapshot } from '../connection.ts'
 import { inLine } from '../operation/lines.ts'
 import { containing } from '../page.ts'

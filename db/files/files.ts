@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type ChatPrivacy, chatPrivacyOf, demandValues, isHiddenFrom } from '../agentchat/privacy.ts'
+import { type ChatPrivacy, chatPrivacyOf, demandValues, isHiddenFrom } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'

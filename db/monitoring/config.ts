@@ -2,7 +2,7 @@ import { change } from '../change.ts'
 import type { Db } from '../connection.ts'
 import { lockFor } from '../locks.ts'
 import { demandTeam, type Scope } from '../scope.ts'
-import { checkChannels } from './channelnames.ts'
+import { checkChannels } from './channels/names.ts'
 
 /** What a team wants to be told of its executions, models and chats. */
 export type MonitoringConfig = {

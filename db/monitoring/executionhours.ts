@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../connection.ts'
-import { NO_WORKFLOW } from '../usage/calls.ts'
+import { NO_WORKFLOW } from './usage/calls.ts'
 
 /** How the executions of a workflow ended in an hour. Those that evaluations and playbooks started do not count. */
 export type ExecutionHour = {

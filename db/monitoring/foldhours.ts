@@ -4,8 +4,8 @@ import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { lockFold } from '../locks.ts'
 import type { Store } from '../scope.ts'
-import { NO_WORKFLOW } from '../usage/calls.ts'
 import { countEnded } from './executionhours.ts'
+import { NO_WORKFLOW } from './usage/calls.ts'
 
 /** How long an hour is over before it is folded: migration 0077 relies on it. */
 const REST_MINUTES = 15

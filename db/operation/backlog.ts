@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { countMissing } from '../records/lost.ts'
+import { countMissing } from '../executions/records/lost.ts'
 import type { Store } from '../scope.ts'
 
 /** What waits in the service, for monitoring. `oldest` is the age of the oldest one, in seconds. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
+import { bidTeamFarewell } from '../audit/siem/farewell.ts'
 import { change } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { takeAllOpenings } from '../credentials/opens.ts'
@@ -8,7 +9,6 @@ import { forgetExecutions } from '../executions/executions.ts'
 import { Fault, missing } from '../fault.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
-import { bidTeamFarewell } from '../siem/farewell.ts'
 import { isInstanceAdmin } from './rights.ts'
 
 export const TEAM_PLANS = ['FREE', 'TEAM', 'BUSINESS', 'ENTERPRISE'] as const

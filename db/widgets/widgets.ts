@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { demandChat } from '../agentchat/agents.ts'
 import { change } from '../change.ts'
+import { demandChat } from '../chat/agents.ts'
 import { type Db, json, type Tx } from '../connection.ts'
+import { readStartable } from '../executions/starts/startable.ts'
 import { Fault } from '../fault.ts'
 import { demandRoom, findOwned } from '../owned.ts'
 import { readOwner } from '../owners.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { readStartable } from '../starts/startable.ts'
 
 export const WIDGET_POSITIONS = ['bottom-right', 'bottom-left'] as const
 

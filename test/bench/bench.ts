@@ -19,7 +19,7 @@ const benches: Record<
   models: async () => (await import('./neighbour.ts')).measureModels,
   n8n: async () => (await import('./n8n.ts')).compareWithN8n,
   expressions: async () => (await import('./expressions.ts')).measureExpressions,
-  chat: async () => (await import('./agentchat/chat.ts')).measureChat,
+  chat: async () => (await import('./chat/chat.ts')).measureChat,
   audit: async () => (await import('./audit/audit.ts')).measureAudit,
   'audit-processes': async () => (await import('./audit/processes.ts')).measureProcesses,
   guardrails: async () => (await import('./guardrails/guardrails.ts')).measureGuardrails,

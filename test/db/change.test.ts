@@ -95,7 +95,7 @@ describe('a write goes through a door of db/change.ts', () => {
     expect(made.map(({ file }) => file).sort()).toEqual([
       'db/change.ts',
       'db/connection.ts',
-      'db/executions/export/cursor.ts',
+      'db/executions/exportcursor.ts',
       'db/migrate.ts',
     ])
   })

@@ -1,7 +1,7 @@
 import type { AgentStep, AgentStepResult, StepRunner } from '../../activities/agents/step.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import type { NodeContext } from '../../activities/nodes/kit/node.ts'
-import { openPause, readPause } from '../../db/waits/pauses.ts'
+import { openPause, readPause } from '../../db/executions/waits/pauses.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { joinStep } from '../../workflows/run/walk.ts'
 import { countCalls, type ExpectedNode, type FindFate } from './interpreter.ts'

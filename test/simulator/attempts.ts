@@ -1,5 +1,5 @@
 import { ApplicationFailure } from '@temporalio/common'
-import type { HistoryEvent } from '../../db/projection/history.ts'
+import type { HistoryEvent } from '../../db/executions/projection/history.ts'
 import type { AttemptResult } from '../../workflows/run/messages.ts'
 import type { Worker } from './activities.ts'
 import type { Sample } from './graphs.ts'

@@ -1,4 +1,4 @@
-import { openEnvelope } from '../../db/records/outputs.ts'
+import { openEnvelope } from '../../db/executions/records/outputs.ts'
 import { compilePlan, presetOutputs } from '../../workflows/graph/compile.ts'
 import type { Plan, Presets } from '../../workflows/run/plan.ts'
 import { createWorker, simulateSteps } from './activities.ts'

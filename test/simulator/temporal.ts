@@ -1,5 +1,5 @@
 import { ApplicationFailure, defaultPayloadConverter } from '@temporalio/common'
-import type { HistoryEvent, RunHistory } from '../../db/projection/history.ts'
+import type { HistoryEvent, RunHistory } from '../../db/executions/projection/history.ts'
 import type { RunInput } from '../../workflows/run/messages.ts'
 import type { NodeRecord } from '../../workflows/run/records.ts'
 import { NUDGE } from '../../workflows/run/walk.ts'

@@ -1,6 +1,13 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { claimReplies, postponeReply, settleReply } from '../../db/agentchat/settle.ts'
+import { claimReport, failReport, releaseClaim } from '../../db/audit/reports/claims.ts'
+import {
+  type ClaimedForwarder,
+  claimForwarder,
+  noteDelivered,
+  postponeForwarder,
+} from '../../db/audit/siem/sending.ts'
+import { claimReplies, postponeReply, settleReply } from '../../db/chat/settle.ts'
 import type { Tx } from '../../db/connection.ts'
 import {
   claimEvaluations,
@@ -15,21 +22,14 @@ import {
   postponeCallback,
   settleCallback,
 } from '../../db/executions/callbacks.ts'
+import { noteWindow } from '../../db/monitoring/alerts/noting.ts'
+import { claimWindow, releaseWindow } from '../../db/monitoring/alerts/watches.ts'
 import { claimDeliveries, postponeDelivery, settleDelivery } from '../../db/monitoring/channels/deliveries.ts'
-import { noteWindow } from '../../db/monitoring/noting.ts'
 import { claimRuns, endRun, postponeRun } from '../../db/monitoring/playbooks/runs.ts'
 import { claimReportRuns, noteReportEnded, noteReportFailed } from '../../db/monitoring/reports/claims.ts'
-import { claimWindow, releaseWindow } from '../../db/monitoring/watches.ts'
 import { claimErrands, type Errand, type ErrandLane, postponeErrand, settleErrand } from '../../db/outbox.ts'
 import { claimMails, postponeMail, settleMail } from '../../db/people/mails.ts'
-import { claimReport, failReport, releaseClaim } from '../../db/reports/claims.ts'
 import type { Store } from '../../db/scope.ts'
-import {
-  type ClaimedForwarder,
-  claimForwarder,
-  noteDelivered,
-  postponeForwarder,
-} from '../../db/siem/sending.ts'
 
 const LEASE_MS = 60_000
 

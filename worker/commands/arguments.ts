@@ -1,5 +1,5 @@
 import { validate } from 'uuid'
-import type { Checkpoint } from '../../db/audit/walk.ts'
+import type { Checkpoint } from '../../db/audit/verify/walk.ts'
 
 /** The command line after the command's name: `words` are the arguments that are not options. */
 export type CommandArguments = { words: string[]; options: Record<string, string | boolean | undefined> }

@@ -2,11 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleWithSourceMap } from '@temporalio/worker'
 import { FAILURE_CONVERTER } from '../../activities/temporal/codec.ts'
 
-const ENTRY = fileURLToPath(new URL('../../workflows/run/bundle/entry.ts', import.meta.url))
+const ENTRY = fileURLToPath(new URL('../../workflows/run/entry.ts', import.meta.url))
 /** The entry of workers that are versioned. */
-export const VERSIONED_ENTRY = fileURLToPath(
-  new URL('../../workflows/run/bundle/versioned.ts', import.meta.url),
-)
+export const VERSIONED_ENTRY = fileURLToPath(new URL('../../workflows/run/versioned.ts', import.meta.url))
 
 /** Bundles the workflow code into one script: the run, and the workflow that schedules start. */
 export function bundleWorkflows(workflowsPath = ENTRY): Promise<WorkflowBundleWithSourceMap> {

@@ -1,6 +1,6 @@
 import type { NativeConnection, WorkflowBundleWithSourceMap } from '@temporalio/worker'
 import type { Logger } from 'pino'
-import type { Replies } from '../../activities/agentchat/replies.ts'
+import type { Replies } from '../../activities/chat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import type { createEvaluator } from '../../activities/expressions/evaluator.ts'
 import type { Metrics } from '../../activities/metrics.ts'

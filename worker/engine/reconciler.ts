@@ -5,7 +5,7 @@ import {
   type ScheduleDeps,
   syncSchedules,
 } from '../../activities/schedules/schedules.ts'
-import { listSentSchedules } from '../../db/starts/schedules.ts'
+import { listSentSchedules } from '../../db/schedules/schedules.ts'
 
 const EVERY_MS = 5 * 60_000
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { writeCut } from '../../db/agentchat/chunks.ts'
-import { claimReplies, type DueReply, postponeReply, settleReply } from '../../db/agentchat/settle.ts'
 import type { Bus } from '../../db/bus.ts'
+import { writeCut } from '../../db/chat/chunks.ts'
+import { claimReplies, type DueReply, postponeReply, settleReply } from '../../db/chat/settle.ts'
 import type { Store } from '../../db/scope.ts'
 import { startQueue } from '../service/queue.ts'
 

@@ -13,7 +13,7 @@ import {
   noteMissing,
   noteStuck,
   type Unchecked,
-} from '../../db/records/lost.ts'
+} from '../../db/executions/records/lost.ts'
 import type { Store } from '../../db/scope.ts'
 
 const BATCH = 200

@@ -180,7 +180,7 @@ function createModelWorker(options: WorkersOptions): Promise<Worker> {
   })
 }
 
-/** Runs stay on the version that they began on, until they continue as new. Firings do not (workflows/run/bundle/versioned.ts). */
+/** Runs stay on the version that they began on, until they continue as new. Firings do not (workflows/run/versioned.ts). */
 function pinTo(version: DeploymentVersion): WorkerDeploymentOptions {
   return { useWorkerVersioning: true, version, defaultVersioningBehavior: 'PINNED' }
 }

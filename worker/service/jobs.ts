@@ -1,16 +1,16 @@
+import { nameSender } from '../../activities/audit/siem/describe.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import type { SemanticPool } from '../../activities/guardrails/semantic/similar.ts'
 import { createMailer } from '../../activities/mail/smtp.ts'
-import { nameSender } from '../../activities/siem/describe.ts'
-import { createPrefixChecker } from '../../db/audit/parallel/prefixes.ts'
-import { createChainVerifier } from '../../db/audit/parallel/verifier.ts'
+import { createPrefixChecker } from '../../db/audit/verify/prefixes.ts'
+import { createChainVerifier } from '../../db/audit/verify/verifier.ts'
 import { openDatabase } from '../../db/connection.ts'
-import { startForwarding } from './forwarding.ts'
+import { startForwarding } from './audit/forwarding.ts'
+import { startReporting } from './audit/reporting.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startMailing } from './mailing.ts'
 import { startMonitoring } from './monitoring/monitoring.ts'
 import type { Base } from './opening.ts'
-import { startReporting } from './reporting.ts'
 
 /** Starts what a process does by itself, beside its API and its engine. Returns the function that ends all of it. */
 export function startJobs(base: Base, outside: Outsides, semantic: SemanticPool): () => Promise<void> {

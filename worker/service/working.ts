@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { Replies } from '../../activities/agentchat/replies.ts'
+import type { Replies } from '../../activities/chat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import type { SemanticPool } from '../../activities/guardrails/semantic/similar.ts'
 import { openDatabase } from '../../db/connection.ts'

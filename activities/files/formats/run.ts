@@ -1,5 +1,5 @@
-import { isDeeper } from '../../../db/records/depth.ts'
-import { type WrittenOutput, writeOutput } from '../../../db/records/written.ts'
+import { isDeeper } from '../../../db/executions/records/depth.ts'
+import { type WrittenOutput, writeOutput } from '../../../db/executions/records/written.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { invalidFile } from './faults.ts'
 import type { FileResult, FileWork, Warn } from './work.ts'

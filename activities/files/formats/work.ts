@@ -1,4 +1,4 @@
-import type { WrittenOutput } from '../../../db/records/written.ts'
+import type { WrittenOutput } from '../../../db/executions/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { findChannel } from '../../../db/monitoring/channels/channels.ts'
 import {
   type ClaimedDelivery,
   DELIVERY_HOURS,
@@ -9,7 +10,6 @@ import {
   renewDelivery,
   settleDelivery,
 } from '../../../db/monitoring/channels/deliveries.ts'
-import { findChannel } from '../../../db/monitoring/channels.ts'
 import type { ChannelCarrier, SendFailure } from './carrier.ts'
 import { describeNotice } from './messages.ts'
 import { sendToChannel } from './send.ts'

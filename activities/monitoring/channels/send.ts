@@ -1,6 +1,6 @@
 import { listAdminAddresses } from '../../../db/monitoring/channels/admins.ts'
+import type { ChannelRow } from '../../../db/monitoring/channels/channels.ts'
 import { type ChannelSecrets, openChannel } from '../../../db/monitoring/channels/secrets.ts'
-import type { ChannelRow } from '../../../db/monitoring/channels.ts'
 import type { Outside } from '../../egress/outside.ts'
 import { FINAL_KINDS, HttpError } from '../../http/httperror.ts'
 import { readRetryAfter } from '../../nodes/kit/retryafter.ts'

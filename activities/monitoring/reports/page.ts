@@ -1,4 +1,4 @@
-import { escapePlain, escapeText } from '../../reports/html.ts'
+import { escapePlain, escapeText } from '../../audit/reports/html.ts'
 import { COLORS } from './colors.ts'
 import type { Chart, Figure, MailSection, ReportItem } from './sections.ts'
 

@@ -6,7 +6,7 @@ import type { ClaimedReportRun } from '../../../db/monitoring/reports/claims.ts'
 import type { RichLetter } from '../../mail/letters.ts'
 import { linkChoice, writeStopHeaders } from '../../mail/links.ts'
 import { openTeamServer } from '../../mail/teamserver.ts'
-import type { Handover } from '../../messages/once.ts'
+import type { Handover } from '../../send/once.ts'
 import type { ChannelCarrier } from '../channels/carrier.ts'
 import type { WriteReport } from './mail.ts'
 

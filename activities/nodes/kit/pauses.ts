@@ -1,4 +1,4 @@
-import type { Pause } from '../../../db/waits/pauses.ts'
+import type { Pause } from '../../../db/executions/waits/pauses.ts'
 import { NodeFailure } from './failure.ts'
 import type { NodeResult } from './node.ts'
 

@@ -1,4 +1,4 @@
-import { loadChatMemory } from '../../agentchat/memory.ts'
+import { loadChatMemory } from '../../chat/memory.ts'
 import { askModel } from '../../models/ask.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { NodeRunner } from '../kit/node.ts'

@@ -1,7 +1,7 @@
 import { addressOf, api, askRaw, keepRows, read } from '../data/client.ts'
 import { Refusal } from '../data/refusal.ts'
 import { resource } from '../data/resource.ts'
-import { makeKey } from '../executions/starting/data.ts'
+import { makeKey } from '../executions/starts/data.ts'
 
 const { refresh, useRead, write } = resource('chats')
 

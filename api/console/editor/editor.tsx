@@ -1,6 +1,6 @@
 import { useCallback, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { ExecuteDialog } from '../executions/starting/execute.tsx'
+import { ExecuteDialog } from '../executions/starts/execute.tsx'
 import { useQueryState } from '../kit/address.ts'
 import { tellTarget, useAdding } from './adding.ts'
 import { Canvas, useFocus } from './canvas/canvas.tsx'

@@ -1,5 +1,5 @@
 import type { InferOutput } from 'valibot'
-import type { CaseResultSchema } from '../../evaluation/batchfields.ts'
+import type { CaseResultSchema } from '../../evaluation/batches/fields.ts'
 import { addressOf, api, FRESH_MS, keepRows, queries, read } from '../data/client.ts'
 import { resource } from '../data/resource.ts'
 

@@ -1,7 +1,7 @@
 import { useExecutions } from '../executions/data.ts'
 import { Skeleton } from '../kit/states.tsx'
 import { useTeam } from '../shell/role.tsx'
-import { FirstRun } from '../start/first.tsx'
+import { FirstRun } from '../workflows/templates/first.tsx'
 import { Overview } from './overview.tsx'
 
 /** How the team's executions do; until there is one, the way to the first. */

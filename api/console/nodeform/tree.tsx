@@ -1,10 +1,10 @@
 import { useState } from 'react'
+import { itemsOf } from '../expressions/evaluate.ts'
 import { JsonTree } from '../kit/code/jsontree.tsx'
 import { notify } from '../kit/notices.tsx'
 import { Refused } from '../kit/states.tsx'
 import { StatusBadge } from '../kit/status.tsx'
 import { Age } from '../kit/time.tsx'
-import { itemsOf } from './expression/evaluate.ts'
 import { listBefore, nodePath, type ReadPlace, useSource } from './run.ts'
 import { useForm } from './scope.ts'
 

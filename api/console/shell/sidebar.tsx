@@ -1,5 +1,5 @@
 import { Link, useLocation } from 'wouter'
-import { useOpenCount } from '../approvals/data.ts'
+import { useOpenCount } from '../executions/waits/data.ts'
 import icon from '../icon.svg'
 import { Button } from '../kit/controls/button.tsx'
 import { Icon, type IconName } from '../kit/controls/icon.tsx'

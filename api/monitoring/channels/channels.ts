@@ -14,7 +14,7 @@ import {
   readChannel,
   rotateChannelSecret,
   updateChannel,
-} from '../../../db/monitoring/channels.ts'
+} from '../../../db/monitoring/channels/channels.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
 import { createSeats } from '../../executions/seats.ts'
 import { accept } from '../../http/accept.ts'

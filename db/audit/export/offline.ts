@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { Checkpoint } from '../walk.ts'
+import type { Checkpoint } from '../verify/walk.ts'
 import { endVerification } from './completeness.ts'
 import { takeEntry } from './entries.ts'
 import { type FileLine, readFileLines } from './filelines.ts'

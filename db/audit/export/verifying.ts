@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { genesisHash } from '../signing.ts'
-import type { Checkpoint } from '../walk.ts'
+import type { Checkpoint } from '../verify/walk.ts'
 import {
   addFinding,
   type FileFinding,

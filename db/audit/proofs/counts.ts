@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../../connection.ts'
 import type { Keys } from '../../seal.ts'
-import type { Verdict } from '../walk.ts'
+import type { Verdict } from '../verify/walk.ts'
 import {
   ensurePublicKey,
   type PublicKeys,

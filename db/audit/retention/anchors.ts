@@ -4,7 +4,7 @@ import type { Keys } from '../../seal.ts'
 import { type PublicKeys, signPublicly, verifyPublicly } from '../proofs/publickeys.ts'
 import { genesisHash } from '../signing.ts'
 import { timeText } from '../times.ts'
-import type { AuditFinding } from '../walk.ts'
+import type { AuditFinding } from '../verify/walk.ts'
 
 /** Entries with which a chain was reopened, and when: they are named for ever, even when they are purged. */
 export type PurgedBreak = { seq: number; at: string }

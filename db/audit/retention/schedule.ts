@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { write } from '../../change.ts'
 import { selectFree } from '../../queue.ts'
 import { type Store, serviceScope } from '../../scope.ts'
-import type { PrefixChecker } from '../parallel/prefixes.ts'
+import type { PrefixChecker } from '../verify/prefixes.ts'
 import { finishPurges, purgeIfDue, type TellFailure } from './purge.ts'
 
 /** Who removes old entries by itself, in the words of the audit. */

@@ -1,11 +1,11 @@
 import { v5 as uuidv5 } from 'uuid'
 import { findStart } from '../../../workflows/graph/graph.ts'
+import { readExecutionOutput } from '../../executions/records/records.ts'
+import { addExecution } from '../../executions/starts/add.ts'
+import { readStartable } from '../../executions/starts/startable.ts'
 import { isEnded } from '../../executions/status.ts'
 import { Fault } from '../../fault.ts'
-import { readExecutionOutput } from '../../records/records.ts'
 import type { Actor, Store } from '../../scope.ts'
-import { addExecution } from '../../starts/add.ts'
-import { readStartable } from '../../starts/startable.ts'
 import { readVersion } from '../../workflows/versions.ts'
 
 /** A workflow that is tried out with a case of a batch, in the version that the batch has begun with. */

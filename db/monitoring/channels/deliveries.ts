@@ -5,7 +5,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
 import { claim, postpone, type Queue, renew, selectByTurns, settle, updateHeld } from '../../queue.ts'
 import { demandTeam, type Scope, type Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
-import type { AlertSeverity, AlertType } from '../notices.ts'
+import type { AlertSeverity, AlertType } from '../notices/notices.ts'
 
 /** PENDING until it is DELIVERED, or FAILED for good. */
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const

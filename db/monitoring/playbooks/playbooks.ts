@@ -7,7 +7,7 @@ import { invalid } from '../../fault.ts'
 import { demandRoom, findOwned, guardName } from '../../owned.ts'
 import { describeChange } from '../../redaction/difference.ts'
 import { demandTeam, type Scope } from '../../scope.ts'
-import type { AlertSeverity, AlertType } from '../notices.ts'
+import type { AlertSeverity, AlertType } from '../notices/notices.ts'
 
 export const PLAYBOOK_ALERTS = ['ANOMALY', 'DRIFT', 'SENTIMENT'] as const satisfies AlertType[]
 export const PLAYBOOK_SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const satisfies AlertSeverity[]

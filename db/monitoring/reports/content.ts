@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import { DateTime } from 'luxon'
 import { missing } from '../../fault.ts'
 import { type Scope, type Store, serviceScope } from '../../scope.ts'
+import type { AlertSeverity, AlertType } from '../notices/notices.ts'
+import { readDrift, readSentiment, type SentimentDay } from '../shifts/overview.ts'
 import {
   type CountedUsage,
   type DailyUsage,
@@ -9,9 +11,7 @@ import {
   readDailyUsage,
   readModelUsage,
   readTokenUsage,
-} from '../../usage/totals.ts'
-import type { AlertSeverity, AlertType } from '../notices.ts'
-import { readDrift, readSentiment, type SentimentDay } from '../shifts/overview.ts'
+} from '../usage/totals.ts'
 import type { ClaimedReportRun } from './claims.ts'
 
 /** Days that a chart shows; those before the period are there to compare. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
 import type { Db } from '../../connection.ts'
-import type { ExecutionShape } from '../../records/stored.ts'
+import type { ExecutionShape } from '../../executions/records/stored.ts'
 import type { Store } from '../../scope.ts'
 
 export type DriftSide = 'INPUT' | 'OUTPUT'

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Agents, startAgents } from '../../support/agents/agents.ts'
 import { findInHistory, findInStore } from '../../support/agents/stored.ts'
-import { createChatting } from '../../support/chats/chatting.ts'
-import { readReply, sumUp } from '../../support/chats/replies.ts'
+import { createChatting } from '../../support/chat/chatting.ts'
+import { readReply, sumUp } from '../../support/chat/replies.ts'
 
 let agents: Agents
 let chats: ReturnType<typeof createChatting>

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { EvaluatorReply } from '../../../activities/expressions/job.ts'
 import { createEvaluatorPool } from '../../../activities/expressions/pool.ts'
 import type { ScriptFault, ScriptReply, ScriptSource } from '../../../activities/javascript/job.ts'
-import { choosePrelude } from '../../../activities/javascript/prelude.ts'
+import { choosePrelude } from '../../../activities/javascript/prelude/prelude.ts'
 
 const pool = createEvaluatorPool({ processes: 2, timeoutMs: 1_000, heapMb: 128, maxChars: 8_000_000 })
 afterAll(() => pool.close())

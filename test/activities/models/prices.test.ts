@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { ModelUsage } from '../../../activities/models/model.ts'
 import { hasPrice, type PricedModel, priceCall } from '../../../activities/models/prices.ts'
-import type { ModelPrice } from '../../../db/usage/prices.ts'
+import type { ModelPrice } from '../../../db/monitoring/usage/prices.ts'
 
 const NOW = new Date('2026-11-22T12:00:00Z')
 

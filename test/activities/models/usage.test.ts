@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { noteModelCall } from '../../../db/usage/calls.ts'
+import { noteModelCall } from '../../../db/monitoring/usage/calls.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
+import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/monitoring/usage/calls.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { answered, GPT_4O, LOST, openMeter, REFUSED } from '../../support/usage/calls.ts'
 
 const service = await keep(startService())
 const runs = createRuns(service)

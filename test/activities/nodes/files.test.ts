@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { makeArchive, makeWorkbook } from '../../support/formats/archives.ts'
+import { makeArchive, makeWorkbook } from '../../support/files/formats/archives.ts'
 import { keep } from '../../support/keep.ts'
 import { nodeOf, startRunning } from '../../support/running.ts'
 

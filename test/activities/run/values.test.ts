@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createRunValues } from '../../../activities/run/values.ts'
-import { packOutput } from '../../../db/records/outputs.ts'
+import { packOutput } from '../../../db/executions/records/outputs.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { makeNextReport } from '../../../activities/reports/make.ts'
+import { makeNextReport } from '../../../activities/audit/reports/make.ts'
 import { eraseDetails } from '../../../db/audit/erasure/erase.ts'
 import { countOpening, settleOpenings } from '../../../db/credentials/opens.ts'
 import { serviceScope } from '../../../db/scope.ts'

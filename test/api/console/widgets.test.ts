@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
-import { createChatting } from '../../support/chats/chatting.ts'
+import { createChatting } from '../../support/chat/chatting.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, test } from 'vitest'
-import { CREDENTIAL_CHECKS } from '../../../activities/credentials/checks.ts'
+import { CREDENTIAL_CHECKS } from '../../../activities/credentials/checks/checks.ts'
 import { createOutsides } from '../../../activities/egress/outside.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'

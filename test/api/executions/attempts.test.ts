@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
-import { MAX_NOTED } from '../../../db/attempts/notes.ts'
+import { MAX_NOTED } from '../../../db/executions/attempts/notes.ts'
 import { type ExecutionBody, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { verifyAudit } from '../../../db/audit/verify.ts'
+import { verifyAudit } from '../../../db/audit/verify/verify.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'

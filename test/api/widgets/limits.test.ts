@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { VISITOR_LIMIT, WIDGET_ADDRESS_LIMIT } from '../../../db/operation/limits.ts'
 import { purgeWidgetCounts } from '../../../db/widgets/caps.ts'
-import { createVisiting } from '../../support/chats/visiting.ts'
+import { createVisiting } from '../../support/chat/visiting.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 

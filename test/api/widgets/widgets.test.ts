@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { createChatting } from '../../support/chats/chatting.ts'
-import { createVisiting, PAGE } from '../../support/chats/visiting.ts'
+import { createChatting } from '../../support/chat/chatting.ts'
+import { createVisiting, PAGE } from '../../support/chat/visiting.ts'
 import { keep } from '../../support/keep.ts'
 import { startRunning } from '../../support/running.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Agents, startAgents } from '../../support/agents/agents.ts'
 import { agentDocument, type Part, type Start, tool } from '../../support/agents/n8n.ts'
-import { createChatting } from '../../support/chats/chatting.ts'
+import { createChatting } from '../../support/chat/chatting.ts'
 import { startMcp } from '../../support/servers/mcp.ts'
 
 let agents: Agents

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { addExecution } from '../../../db/starts/add.ts'
-import { readStartable } from '../../../db/starts/startable.ts'
+import { addExecution } from '../../../db/executions/starts/add.ts'
+import { readStartable } from '../../../db/executions/starts/startable.ts'
 import { keep } from '../../support/keep.ts'
 import { type Body, startService } from '../../support/service.ts'
 

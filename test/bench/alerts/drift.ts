@@ -1,8 +1,8 @@
 import { openRows, packRows, ROW_LENGTH } from '../../../activities/guardrails/semantic/embedder.ts'
 import { createSemanticPool, embedExemplar } from '../../../activities/guardrails/semantic/similar.ts'
-import { DRIFT_DAYS, judgeSamples } from '../../../activities/monitoring/drift/drift.ts'
-import { createRandom, meanOf } from '../../../activities/monitoring/shift/compare.ts'
-import { SHORT_HOURS } from '../../../activities/monitoring/shift/spans.ts'
+import { createRandom, meanOf } from '../../../activities/monitoring/shifts/compare.ts'
+import { DRIFT_DAYS, judgeSamples } from '../../../activities/monitoring/shifts/drift/drift.ts'
+import { SHORT_HOURS } from '../../../activities/monitoring/shifts/spans.ts'
 import { TOPICS } from './topics.ts'
 import { countAt, createWatch, finish, place, type Simulated } from './world.ts'
 

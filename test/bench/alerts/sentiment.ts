@@ -1,6 +1,6 @@
-import { judgeScores, SENTIMENT_DAYS } from '../../../activities/monitoring/sentiment/sentiment.ts'
-import { createRandom } from '../../../activities/monitoring/shift/compare.ts'
-import { SHORT_HOURS } from '../../../activities/monitoring/shift/spans.ts'
+import { createRandom } from '../../../activities/monitoring/shifts/compare.ts'
+import { judgeScores, SENTIMENT_DAYS } from '../../../activities/monitoring/shifts/sentiment/sentiment.ts'
+import { SHORT_HOURS } from '../../../activities/monitoring/shifts/spans.ts'
 import { countAt, createWatch, finish, place, type Simulated } from './world.ts'
 
 const LIMITS = { days: SENTIMENT_DAYS, hours: SHORT_HOURS, ofDay: 100, ofHours: 60, ofCurrent: 400 }

@@ -1,6 +1,10 @@
-import { judgeHour } from '../../../activities/monitoring/anomaly/judge.ts'
-import { HOUR_MS, type HourSeries, LEAST_REQUESTS } from '../../../activities/monitoring/anomaly/series.ts'
-import { type KnownAlert, stepAlert, type WatchState } from '../../../db/monitoring/lifecycle.ts'
+import { judgeHour } from '../../../activities/monitoring/alerts/anomaly/judge.ts'
+import {
+  HOUR_MS,
+  type HourSeries,
+  LEAST_REQUESTS,
+} from '../../../activities/monitoring/alerts/anomaly/series.ts'
+import { type KnownAlert, stepAlert, type WatchState } from '../../../db/monitoring/alerts/lifecycle.ts'
 import { type Chance, createChance, type MeasuredSignals, type SignalFigures } from './figures.ts'
 import {
   BASELINES,

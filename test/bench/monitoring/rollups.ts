@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { openDatabase } from '../../../db/connection.ts'
-import { foldModelCalls } from '../../../db/usage/hours.ts'
+import { foldModelCalls } from '../../../db/monitoring/usage/hours.ts'
 import { percentile } from '../load.ts'
 import type { Stand } from '../stand.ts'
 

@@ -1,4 +1,8 @@
-import { HOUR_MS, type HourSeries, type HourSum } from '../../../activities/monitoring/anomaly/series.ts'
+import {
+  HOUR_MS,
+  type HourSeries,
+  type HourSum,
+} from '../../../activities/monitoring/alerts/anomaly/series.ts'
 import { DURATION_BOUNDS } from '../../../db/monitoring/executionhours.ts'
 import type { Chance } from './figures.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../../simulator/random.ts'
-import { type ReplyEvent, readReply } from '../../support/chats/replies.ts'
+import { type ReplyEvent, readReply } from '../../support/chat/replies.ts'
 import type { Installation } from '../../support/engine/installation.ts'
 import { repeatAsk } from '../ends.ts'
 

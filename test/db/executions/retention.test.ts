@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { beforeEach, expect, test } from 'vitest'
 import { pruneExecutions } from '../../../db/executions/retention.ts'
 import { startHousekeeping } from '../../../worker/service/housekeeping.ts'
-import { createChats } from '../../support/chats/replies.ts'
+import { createChats } from '../../support/chat/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 

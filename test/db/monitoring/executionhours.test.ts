@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { nodeExecutionId, type Projection } from '../../../db/executions/records/projection.ts'
+import { saveProjection } from '../../../db/executions/records/save.ts'
 import { pruneExecutions } from '../../../db/executions/retention.ts'
 import {
   DURATION_BOUNDS,
@@ -9,8 +11,6 @@ import {
 } from '../../../db/monitoring/executionhours.ts'
 import { readExecutionStatistics } from '../../../db/monitoring/executions.ts'
 import { foldExecutionHours } from '../../../db/monitoring/foldhours.ts'
-import { nodeExecutionId, type Projection } from '../../../db/records/projection.ts'
-import { saveProjection } from '../../../db/records/save.ts'
 import { serviceScope } from '../../../db/scope.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'

@@ -1,7 +1,7 @@
 import type { Payload } from '@temporalio/common'
 import { sql } from 'kysely'
 import { openPayload } from '../../../activities/temporal/codec.ts'
-import { openEnvelope } from '../../../db/records/outputs.ts'
+import { openEnvelope } from '../../../db/executions/records/outputs.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { Engine } from '../../../worker/engine/engine.ts'
 

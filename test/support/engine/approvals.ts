@@ -1,5 +1,5 @@
+import type { Approval } from '../../../db/executions/waits/approvals.ts'
 import type { Page } from '../../../db/page.ts'
-import type { Approval } from '../../../db/waits/approvals.ts'
 import type { Graph } from '../client.ts'
 import type { Running } from '../running.ts'
 import { until } from '../until.ts'

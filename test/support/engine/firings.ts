@@ -1,7 +1,7 @@
 import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import { expect, vi } from 'vitest'
 import { nameSchedule } from '../../../activities/schedules/schedules.ts'
-import { nameFiring } from '../../../db/starts/schedules.ts'
+import { nameFiring } from '../../../db/schedules/schedules.ts'
 import { CLIENT_OPTIONS } from '../../../worker/temporal.ts'
 import type { ExecutionBody } from '../client.ts'
 import type { Target } from '../servers/target.ts'

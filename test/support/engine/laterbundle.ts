@@ -2,7 +2,7 @@ import { sleep } from '@temporalio/workflow'
 import type { RunInput } from '../../../workflows/run/messages.ts'
 import { runGraph as run } from '../../../workflows/run/run.ts'
 
-export { fire } from '../../../workflows/run/bundle/versioned.ts'
+export { fire } from '../../../workflows/run/versioned.ts'
 
 // The entry of a bundle as a later release could have it, which runs that began in this one would not replay on: it
 // begins with another command.

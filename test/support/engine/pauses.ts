@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest'
-import { nodeExecutionId } from '../../../db/records/projection.ts'
+import { nodeExecutionId } from '../../../db/executions/records/projection.ts'
 import { type ExecutionBody, nodeOf } from '../client.ts'
 import type { Target } from '../servers/target.ts'
 import { edges } from './graphs.ts'

@@ -1,5 +1,5 @@
 import type { Database } from '../../../db/connection.ts'
-import { nodeExecutionId } from '../../../db/records/projection.ts'
+import { nodeExecutionId } from '../../../db/executions/records/projection.ts'
 import type { Service } from '../service.ts'
 
 /** Writes executions and their node records as the projection does, for tests that need no engine. */

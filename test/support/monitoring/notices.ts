@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { record } from '../../../db/change.ts'
-import { type Notice, queueNotice } from '../../../db/monitoring/notices.ts'
+import { type Notice, queueNotice } from '../../../db/monitoring/notices/notices.ts'
 import type { Service } from '../service.ts'
 
 /** Offers a test file what it needs to make notices of a team, and to ask for what became of them. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { EMBEDDING_MODEL, packRows, ROW_LENGTH } from '../../../activities/guardrails/semantic/embedder.ts'
-import { createRandom } from '../../../activities/monitoring/shift/compare.ts'
+import { createRandom } from '../../../activities/monitoring/shifts/compare.ts'
 import type { DriftSide } from '../../../db/monitoring/shifts/driftsamples.ts'
 import { createRuns } from '../engine/runs.ts'
 import type { Service } from '../service.ts'

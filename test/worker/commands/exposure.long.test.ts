@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, test, vi } from 'vitest'
 import { createExposure, isExposureDecided } from '../../../db/operation/exposure.ts'
-import { addApi } from '../../support/chats/replies.ts'
+import { addApi } from '../../support/chat/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 

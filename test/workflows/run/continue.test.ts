@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readHistories } from '../../../activities/temporal/histories.ts'
-import type { RunHistory } from '../../../db/projection/history.ts'
+import type { RunHistory } from '../../../db/executions/projection/history.ts'
 import { examples } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
 import { runExample, startRunning } from '../../support/running.ts'

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { ChannelCarrier } from '../../../activities/monitoring/channels/carrier.ts'
 import { DELIVERY_LEASE_MS, deliverNotification } from '../../../activities/monitoring/channels/deliver.ts'
-import { RUN_LEASE_MS, runPlaybook } from '../../../activities/monitoring/playbooks.ts'
+import { RUN_LEASE_MS, runPlaybook } from '../../../activities/monitoring/playbooks/playbooks.ts'
 import { type ClaimedDelivery, claimDeliveries } from '../../../db/monitoring/channels/deliveries.ts'
-import { fanOutNotice } from '../../../db/monitoring/fanout.ts'
+import { fanOutNotice } from '../../../db/monitoring/notices/fanout.ts'
 import { claimRuns } from '../../../db/monitoring/playbooks/runs.ts'
 import { startLoop, startQueue } from '../queue.ts'
 

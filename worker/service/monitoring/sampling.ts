@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { SemanticPool } from '../../../activities/guardrails/semantic/similar.ts'
-import { sampleDrift } from '../../../activities/monitoring/drift/sample.ts'
-import { sampleSentiment } from '../../../activities/monitoring/sentiment/sample.ts'
+import { sampleDrift } from '../../../activities/monitoring/shifts/drift/sample.ts'
+import { sampleSentiment } from '../../../activities/monitoring/shifts/sentiment/sample.ts'
 import {
   claimSamplingSlot,
   finishSamplingSlot,

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { watchTeams } from '../../../activities/monitoring/watch.ts'
+import { watchTeams } from '../../../activities/monitoring/alerts/watch.ts'
 import type { Store } from '../../../db/scope.ts'
 import { startLoop } from '../queue.ts'
 

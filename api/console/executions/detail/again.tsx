@@ -1,6 +1,6 @@
 import type { Run } from '../live.ts'
 import type { NodeRecord, RecordState } from '../records.ts'
-import { NodeDialog, PinDialog } from '../starting/starting.tsx'
+import { NodeDialog, PinDialog } from '../starts/starting.tsx'
 import { findLoop, type Tree } from '../tree.ts'
 
 type StartProps = {

@@ -1,9 +1,9 @@
-import { useApprovals } from '../../approvals/data.ts'
 import { isOpen } from '../../kit/status.tsx'
 import { useRole } from '../../shell/role.tsx'
 import type { Run } from '../live.ts'
 import type { RecordState } from '../records.ts'
-import { useWaits } from '../waits.ts'
+import { useApprovals } from '../waits/data.ts'
+import { useWaits } from '../waits/waits.ts'
 
 const APPROVALS = 20
 

@@ -8,7 +8,7 @@ import { isOpen, Pill, StatusBadge } from '../../kit/status.tsx'
 import { useCommands } from '../../shell/commands.tsx'
 import { useRole } from '../../shell/role.tsx'
 import type { Run } from '../live.ts'
-import { InputDialog, RecoverDialog } from '../starting/starting.tsx'
+import { InputDialog, RecoverDialog } from '../starts/starting.tsx'
 import { saveRun, useActs, useRemoval } from './acts.ts'
 import { RunFacts } from './facts.tsx'
 

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { makeKey } from '../../executions/starting/data.ts'
+import { makeKey } from '../../executions/starts/data.ts'
 import { Button } from '../../kit/controls/button.tsx'
 import { Field, FieldGroup } from '../../kit/controls/field.tsx'
 import { Checkbox, Select } from '../../kit/controls/input.tsx'

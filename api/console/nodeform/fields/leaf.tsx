@@ -1,7 +1,7 @@
+import { ExpressionInput } from '../../expressions/input.tsx'
 import { Field } from '../../kit/controls/field.tsx'
 import { Checkbox, NumberInput, Select, TextInput } from '../../kit/controls/input.tsx'
 import { nameConstant } from '../../kit/status.tsx'
-import { ExpressionInput } from '../expression/input.tsx'
 import { kindOfSchema } from '../schema.ts'
 import { faultsAt, tellFaults, useForm } from '../scope.ts'
 import type { ValueProps } from './field.ts'

@@ -1,7 +1,7 @@
 import { useId } from 'react'
+import { ExpressionInput } from '../../expressions/input.tsx'
 import { TextInput } from '../../kit/controls/input.tsx'
 import { WorkflowChoice } from '../../workflows/choice.tsx'
-import { ExpressionInput } from '../expression/input.tsx'
 import { canShow, kindOfSchema } from '../schema.ts'
 import { useForm } from '../scope.ts'
 import { CredentialField } from './credential.tsx'

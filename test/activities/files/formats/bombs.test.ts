@@ -2,7 +2,7 @@ import { deflateSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createEvaluator } from '../../../../activities/expressions/evaluator.ts'
 import type { ReadingOptions } from '../../../../activities/files/formats/work.ts'
-import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/formats/archives.ts'
+import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/files/formats/archives.ts'
 
 const evaluator = createEvaluator({ processes: 4 })
 afterAll(() => evaluator.close())

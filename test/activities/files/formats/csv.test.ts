@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { createEvaluator } from '../../../../activities/expressions/evaluator.ts'
 import { findDelimiter } from '../../../../activities/files/formats/delimiters.ts'
-import { createFormats, failureOf } from '../../../support/formats/reading.ts'
+import { createFormats, failureOf } from '../../../support/files/formats/reading.ts'
 
 const evaluator = createEvaluator()
 afterAll(() => evaluator.close())

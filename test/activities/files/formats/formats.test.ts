@@ -1,8 +1,8 @@
 import { deflateSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createEvaluator } from '../../../../activities/expressions/evaluator.ts'
-import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/formats/archives.ts'
-import { type Asked, createFormats, failureOf } from '../../../support/formats/reading.ts'
+import { makeArchive, makePdf, makeWorkbook, writePage } from '../../../support/files/formats/archives.ts'
+import { type Asked, createFormats, failureOf } from '../../../support/files/formats/reading.ts'
 
 const evaluator = createEvaluator()
 afterAll(() => evaluator.close())

@@ -6,8 +6,9 @@ import { pino } from 'pino'
 import { afterEach, expect, test } from 'vitest'
 import { createOutsides } from '../../../../activities/egress/outside.ts'
 import { createAskModel } from '../../../../activities/guardrails/model/ask.ts'
-import { foldModelCalls } from '../../../../db/usage/hours.ts'
+import { foldModelCalls } from '../../../../db/monitoring/usage/hours.ts'
 import { keep } from '../../../support/keep.ts'
+import { openMeter } from '../../../support/monitoring/usage/calls.ts'
 import { LOCAL } from '../../../support/servers/loopback.ts'
 import { startAnthropic } from '../../../support/servers/models/anthropic.ts'
 import { startGoogle } from '../../../support/servers/models/google.ts'
@@ -15,7 +16,6 @@ import { verdict } from '../../../support/servers/models/judge.ts'
 import { startOpenAi } from '../../../support/servers/models/openai.ts'
 import type { VendorScript } from '../../../support/servers/models/vendor.ts'
 import { type Body, startService } from '../../../support/service.ts'
-import { openMeter } from '../../../support/usage/calls.ts'
 
 const outside = createOutsides(LOCAL)
 const service = await keep(startService({ outside, rateLimits: false }))

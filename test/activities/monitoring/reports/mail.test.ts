@@ -12,10 +12,10 @@ import { missing, useBrowser } from '../../../support/browser.ts'
 import { createRuns } from '../../../support/engine/runs.ts'
 import { keep } from '../../../support/keep.ts'
 import { type ParsedMail, parseMail } from '../../../support/monitoring/mailparts.ts'
+import { answered, GPT_4O, openMeter } from '../../../support/monitoring/usage/calls.ts'
 import { LOCAL } from '../../../support/servers/loopback.ts'
 import { startMailbox } from '../../../support/servers/mailbox.ts'
 import { type Service, startService } from '../../../support/service.ts'
-import { answered, GPT_4O, openMeter } from '../../../support/usage/calls.ts'
 
 const service = await keep(startService({ rateLimits: false }))
 const { store } = service

@@ -5,7 +5,7 @@ import { createSemanticPool, type SemanticPool } from '../../../../activities/gu
 import type { SamplingKind } from '../../../../db/monitoring/shifts/cursors.ts'
 import { purgeSamples } from '../../../../db/monitoring/shifts/purge.ts'
 import { sampleDue } from '../../../../worker/service/monitoring/sampling.ts'
-import { createChatting } from '../../../support/chats/chatting.ts'
+import { createChatting } from '../../../support/chat/chatting.ts'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
 import { startRunning } from '../../../support/running.ts'

@@ -3,8 +3,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createEvaluator } from '../../../../../activities/expressions/evaluator.ts'
 import { findBuiltIn, readFormatCode } from '../../../../../activities/files/formats/workbook/formatcodes.ts'
 import { readIsoSerial, writeSerial } from '../../../../../activities/files/formats/workbook/serials.ts'
-import { makeArchive, makeWorkbook } from '../../../../support/formats/archives.ts'
-import { createFormats, failureOf } from '../../../../support/formats/reading.ts'
+import { makeArchive, makeWorkbook } from '../../../../support/files/formats/archives.ts'
+import { createFormats, failureOf } from '../../../../support/files/formats/reading.ts'
 
 const evaluator = createEvaluator()
 afterAll(() => evaluator.close())

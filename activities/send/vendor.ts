@@ -1,0 +1,187 @@
+import type { OpenedCredential } from '../../db/credentials/open.ts'
+import type { HttpPass } from '../credentials/authorize.ts'
+import type { OpenFile } from '../files/files.ts'
+import { HttpError } from '../http/httperror.ts'
+import { requestFailure } from '../nodes/http.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { NodeContext } from '../nodes/kit/node.ts'
+import { readRetryAfter } from '../nodes/kit/retryafter.ts'
+import type { Handover } from './once.ts'
+
+/** A message as a node has it. */
+export type ChatMessage = {
+  to: string
+  text: string | undefined
+  format: 'plain' | 'markdown' | 'html' | undefined
+  thread: string | undefined
+  replyTo: string | undefined
+  files: OpenFile[]
+  /** What the vendor knows beyond that, in its own words. */
+  options: Record<string, unknown>
+  /** The same for every attempt: 32 hexadecimal digits. */
+  key: string
+}
+
+/** What a node outputs of a message. `messageId` is null where the vendor gives none. */
+export type ChatAnswer = { messageId: string | null; to: string; response: unknown }
+
+/** How one vendor takes messages. */
+export type ChatVendor = {
+  name: string
+  /** Where its API is, unless the credential has a `baseUrl`. */
+  baseUrl: string
+  /** The most characters that a text may have: of one alone, and of one with files. */
+  maxText: number
+  maxCaption: number
+  maxFiles: number
+  formats: readonly ChatMessage['format'][]
+  /** Keys of `options` that the node sets itself, or that are not for it. */
+  reserved: readonly string[]
+  /** For how long the vendor recognises a message that is sent again. */
+  knownForMs: number
+  send(message: ChatMessage, line: ChatLine): Promise<ChatAnswer>
+}
+
+/** A connection to one vendor, for one message. */
+export type ChatLine = Handover & {
+  credential: OpenedCredential
+  /**
+   * Sends a request to `path` of the API, or to a URL that the vendor has given, which gets nothing of the credential.
+   * Resolves with the JSON of a response with status 200 to 299, or its text. Throws a NodeFailure otherwise; if it
+   * says that nothing was done, the message counts as refused.
+   */
+  post(to: { path: string } | { url: string }, body: ChatBody): Promise<ChatResponse>
+}
+
+export type ChatBody = { json: object } | { form: URLSearchParams | FormData } | { bytes: Uint8Array }
+type ChatResponse = { body: unknown; headers: Record<string, string> }
+
+const MAX_ANSWER_BYTES = 1024 * 1024
+const EXCERPT = 300
+
+/** Errors of a connection that was never made, so that nothing was sent. */
+const NEVER_SENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|CERT|^ERR_TLS/
+
+export function openLine(
+  { http, signal }: Pick<NodeContext, 'http' | 'signal'>,
+  vendor: Pick<ChatVendor, 'name' | 'baseUrl'>,
+  credential: OpenedCredential,
+  pass: HttpPass,
+  handover: Handover,
+): ChatLine {
+  const { name } = vendor
+  const { baseUrl } = credential.data
+  const base = (typeof baseUrl === 'string' ? baseUrl : vendor.baseUrl).replace(/\/+$/, '')
+
+  async function post(to: { path: string } | { url: string }, body: ChatBody): Promise<ChatResponse> {
+    const own = 'path' in to
+    const { allowedHosts } = pass
+    const encoded = await encodeBody(body)
+    const response = await http
+      .request({
+        method: 'POST',
+        url: own ? `${base}/${to.path}` : to.url,
+        headers: { 'content-type': encoded.type, accept: 'application/json' },
+        body: encoded.bytes,
+        signal,
+        maxBytes: MAX_ANSWER_BYTES,
+        redirects: 'none',
+        ...(own ? pass : allowedHosts ? { allowedHosts } : {}),
+      })
+      .catch((error) => {
+        if (error instanceof HttpError && isNeverSent(error)) handover.refused()
+        throw error instanceof HttpError ? requestFailure(name, error) : error
+      })
+    const { status, headers } = response
+    const text = Buffer.from(response.body).toString()
+    const parsed = parseJson(text)
+    if (status >= 200 && status < 300) return { body: parsed ?? text, headers }
+    // A server that fails may have done what it was asked for.
+    if (status < 500) handover.refused()
+    const retryable = status >= 500 || status === 429 || status === 408
+    throw new NodeFailure(`${name} responded with ${status}${describe(parsed)}`, {
+      type: `Http${status}`,
+      retryable,
+      ...(retryable ? delayOf(headers, parsed) : {}),
+    })
+  }
+
+  return { ...handover, credential, post }
+}
+
+function isNeverSent({ kind, cause }: HttpError): boolean {
+  if (kind === 'refused-address' || kind === 'refused-host' || kind === 'bad-url' || kind === 'bad-request')
+    return true
+  const { code } = Object(cause)
+  return typeof code === 'string' && NEVER_SENT.test(code)
+}
+
+/** When the vendor wants to be asked again: by the header, or by `retry_after` in seconds in its answer. */
+export function delayOf(headers: Record<string, string>, body: unknown): { retryAfterMs?: number } {
+  const { retry_after: own, parameters } = Object(body)
+  const seconds = [own, Object(parameters).retry_after].find((value) => typeof value === 'number')
+  const byHeader = readRetryAfter(headers['retry-after'], Date.now())
+  const byBody =
+    seconds === undefined ? undefined : Math.min(Math.max(Math.ceil(seconds * 1_000), 0), 3_600_000)
+  if (byHeader === undefined && byBody === undefined) return {}
+  return { retryAfterMs: Math.max(byHeader ?? 0, byBody ?? 0) }
+}
+
+/** What a vendor says of an error: Slack in `error`, Telegram in `description`, Discord in `message`. */
+function describe(body: unknown): string {
+  const { error, description, message } = Object(body)
+  const said = [description, message, error].find((value) => typeof value === 'string')
+  return said === undefined ? '' : `: ${tidyLine(said)}`
+}
+
+/** A text of a vendor on one line, not too long. */
+export function tidyLine(text: string): string {
+  const line = text.replace(/[\p{Cc}\p{Cs}\s]+/gu, ' ').trim()
+  return line.length > EXCERPT ? `${line.slice(0, EXCERPT)}...` : line
+}
+
+async function encodeBody(body: ChatBody): Promise<{ bytes: Uint8Array; type: string }> {
+  if ('json' in body)
+    return { bytes: Buffer.from(JSON.stringify(body.json)), type: 'application/json; charset=utf-8' }
+  if ('bytes' in body) return { bytes: body.bytes, type: 'application/octet-stream' }
+  // Node writes forms as browsers do.
+  const written = new Response(body.form)
+  return {
+    bytes: new Uint8Array(await written.arrayBuffer()),
+    type: written.headers.get('content-type') ?? 'application/octet-stream',
+  }
+}
+
+/** A form with the files of a message, each under the name that `nameOf` gives the one at an index. */
+export async function fillForm(
+  fields: Record<string, string>,
+  files: OpenFile[],
+  nameOf: (index: number) => string,
+): Promise<FormData> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.set(name, value)
+  for (const [i, file] of files.entries()) {
+    const bytes = await file.read(file.bytes)
+    form.set(nameOf(i), new Blob([bytes as Uint8Array<ArrayBuffer>], { type: file.mimeType }), file.name)
+  }
+  return form
+}
+
+/** The fields that have a value. */
+export function dropEmpty(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The failure for an answer that says neither that the message was taken nor that it was not. */
+export function unreadable(name: string): NodeFailure {
+  return new NodeFailure(`${name} responded with something that cannot be read`, { type: 'InvalidResponse' })
+}

@@ -1,0 +1,102 @@
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import {
+  checkWebhookSecret,
+  findWebhooks,
+  startWebhook,
+  type Webhook,
+  type WebhookCall,
+} from '../../../db/executions/starts/webhooks.ts'
+import { Fault } from '../../../db/fault.ts'
+import { removeStored } from '../../../db/files/store.ts'
+import { CALL_MARK } from '../../../db/operation/callmark.ts'
+import type { BodyReader } from '../../bodies/away.ts'
+import { collectByName } from '../../bodies/names.ts'
+import type { ApiDeps, AppEnv } from '../../env.ts'
+import { accept } from '../../http/accept.ts'
+import { uuidField } from '../../http/fields.ts'
+import { createReceiver } from './hookbody.ts'
+import { STARTED_RESPONSE, startAndRespond } from './start.ts'
+import { AWAITED_RESPONSES, startAndAcknowledge, startAndRelayAnswer } from './webhookresponse.ts'
+
+const OneHook = v.object({ workflowId: uuidField, path: v.string() })
+
+/**
+ * The route of webhooks. It needs no credentials, but a trigger may demand a secret header or a signature.
+ * The execution's input is {body, query, headers, method}. Header names are in lower case; cookie,
+ * authorization, proxy-authorization, the secret header and the signature's are left out.
+ */
+export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
+  const receive = createReceiver(deps, readAway)
+  return new Hono<AppEnv>().all(
+    '/hooks/:workflowId/:path',
+    accept({
+      id: 'fireWebhook',
+      tag: 'Webhooks',
+      summary: 'Fire a webhook trigger',
+      description:
+        'Starts an execution of an active workflow at its WEBHOOK_TRIGGER with this path and method. The ' +
+        'input is `{body, query, headers, method}`. The trigger may demand a secret in a header of its ' +
+        'choice, or a signature of the body. If its config has `files`, the files of a form are stored, and so is ' +
+        'a body that is neither JSON, a form nor plain text. Its responseMode decides whether the response is 202 at once, ' +
+        'or waits for the execution.',
+      role: 'public',
+      params: OneHook,
+      anyBody: true,
+      responses: { 202: STARTED_RESPONSE, ...AWAITED_RESPONSES },
+      faults: [401, 405, 409],
+    }),
+    async (c) => {
+      const { workflowId, path } = c.req.valid('param')
+      const hooks = await findWebhooks(deps.store, workflowId, path)
+      const hook = hooks.find(({ method }) => method === c.req.method)
+      if (!hook) {
+        const allowed = hooks.map(({ method }) => method).join(', ')
+        c.header('Allow', allowed)
+        throw new Fault('METHOD_NOT_ALLOWED', `This webhook accepts ${allowed}, not ${c.req.method}`)
+      }
+      c.set('teamId', hook.workflow.teamId)
+      const given = hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader)
+      await checkWebhookSecret(deps.store, hook, given)
+      const { body, rawBody, files, ...checked } = await receive(c, hook)
+      const asked = {
+        body,
+        ...(rawBody ? { rawBody } : {}),
+        query: collectByName(new URL(c.req.url).searchParams),
+        headers: readHeaders(c, hook),
+      }
+      const call =
+        hook.node.config.shape === 'n8n'
+          ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
+          : { ...asked, method: c.req.method }
+      const started = await startWebhook(deps.store, hook, call, {
+        ...checked,
+        files,
+        ...c.get('trace'),
+      }).catch(async (error) => {
+        await removeStored(deps.store, files)
+        throw error
+      })
+      // The execution that was started before has those of its own request.
+      if (!started.fresh) await removeStored(deps.store, files)
+      // The answer of an execution goes to the caller who sent its delivery first; one who repeats the delivery learns
+      // only the id.
+      const { mode, respond } = hook.response
+      if (mode === 'immediate' && respond) return startAndAcknowledge(deps, c, started, respond)
+      if (mode === 'immediate' || !started.fresh) return startAndRespond(deps, c, started)
+      return startAndRelayAnswer(deps, c, hook, started)
+    },
+  )
+}
+
+/** What a Webhook node of n8n outputs. */
+function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
+}
+
+function readHeaders(c: Context, hook: Webhook): Record<string, string> {
+  const signature = hook.signature?.header.toLowerCase()
+  const withheld = [CALL_MARK, hook.secretHeader, signature]
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+}

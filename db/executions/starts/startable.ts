@@ -1,0 +1,58 @@
+import { type RawBuilder, sql } from 'kysely'
+import { LRUCache } from 'lru-cache'
+import type { Graph } from '../../../workflows/graph/graph.ts'
+import { perDatabase } from '../../cache.ts'
+import type { Store } from '../../scope.ts'
+import { readSettings, type WorkflowSettings } from '../../workflows/settings.ts'
+import { readVersion } from '../../workflows/versions.ts'
+
+/** A workflow as it is now, with all that starting an execution needs; `graph` is that of `version`. */
+export type StartableWorkflow = {
+  id: string
+  teamId: string
+  name: string
+  version: number
+  active: boolean
+  settings: WorkflowSettings
+  graph: Graph
+  /** Differs after every change of the workflow's row. */
+  stamp?: string
+}
+
+/**
+ * The workflow if it exists and `admits` returns true for its team, else undefined. `admits` may throw, to
+ * report more than that there is no such workflow.
+ */
+export async function readStartable(
+  store: Store,
+  id: string,
+  admits: (teamId: string) => boolean,
+): Promise<StartableWorkflow | undefined> {
+  const row = await store.db
+    .selectFrom('workflows')
+    .select(['id', 'teamId', 'name', 'version', 'active', 'settings', sql<string>`xmin::text`.as('stamp')])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row || !admits(row.teamId)) return undefined
+  const { stamp, ...found } = row
+  const workflow = {
+    ...found,
+    settings: readSettings(row.settings),
+    graph: await readVersion(store, id, row.version),
+  }
+  lastReadOf(store.db).set(id, { ...workflow, stamp })
+  return workflow
+}
+
+const lastReadOf = perDatabase(() => new LRUCache<string, StartableWorkflow>({ max: 200 }))
+
+/** The workflow as this process read it last, with its stamp; undefined if it has not. */
+export function recallStartable(store: Store, id: string): StartableWorkflow | undefined {
+  return lastReadOf(store.db).get(id)
+}
+
+/** Whether the workflow's row is still as it was when it had its `stamp`; true if it has none. */
+export function isUnchanged({ id, stamp }: StartableWorkflow): RawBuilder<boolean> {
+  if (stamp === undefined) return sql<boolean>`true`
+  return sql<boolean>`exists (select from workflows where id = ${id} and xmin::text = ${stamp})`
+}
