@@ -59,6 +59,11 @@ test('every saved graph can be read as its version', async () => {
     restoredFrom: null,
     expressions: 2,
     strict: false,
+    draft: false,
+    published: true,
+    publishedAt: expect.stringMatching(/Z$/),
+    publishedBy: { id: expect.any(String), name: 'Ada Byron' },
+    note: null,
   }
   expect(body.content).toEqual([
     { ...common, version: 3, nodeCount: 2, current: true, inUse: true },
