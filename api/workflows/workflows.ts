@@ -129,7 +129,18 @@ const WORKFLOW_LINKS = {
 }
 
 /** The keys of a copy of a workflow that was read, beside those of a new one. */
-const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings', 'credentials']
+const READ_ONLY = [
+  ...[
+    'id',
+    'createdAt',
+    'updatedAt',
+    'version',
+    'publishedVersion',
+    'draftVersion',
+    'warnings',
+    'credentials',
+  ],
+]
 
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
 function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
