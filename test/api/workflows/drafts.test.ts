@@ -340,6 +340,16 @@ test('a draft is tried by a BUILDER, and its execution says so; everything else 
   }
   // A test stays one for who repeats it, and needs the same right.
   await service.call('POST', `/api/executions/${tried.body.executionId}/cancel`, builder)
+  // Nor does a retry of many make it again, unless it is named.
+  const retryAll = async (filter: object) =>
+    (
+      await service.call('POST', `/api/executions/team/${teamId}/retry`, builder, {
+        filter,
+        version: 'current',
+      })
+    ).body
+  expect(await retryAll({ workflowId: id })).toMatchObject({ matched: 0 })
+  expect(await retryAll({ ids: [tried.body.executionId] })).toMatchObject({ matched: 1, retried: 1 })
   const rerun = (version: string, as: string) =>
     service.call('POST', `/api/executions/${tried.body.executionId}/rerun`, as, { version })
   expect((await rerun('same', operator)).status).toBe(403)
