@@ -81,6 +81,7 @@ import { createVariableRoutes } from './variables/variables.ts'
 import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
 import { createWidgetRoutes } from './widgets/widgets.ts'
+import { createDraftRoutes } from './workflows/drafts.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
 import { createSchemaRoutes } from './workflows/schema.ts'
 import { createTransferRoutes } from './workflows/transfer.ts'
@@ -117,6 +118,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWorkflowRoutes(deps))
     .route('/', createStartRoutes(deps, seats))
     .route('/', createVersionRoutes(deps))
+    .route('/', createDraftRoutes(deps))
     .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
     .route('/', createSingleRoutes(deps))

@@ -29,6 +29,10 @@ export const ACTS = {
   WORKFLOW_UPDATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_ACTIVATED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DEACTIVATED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  /** Not of a PUT, which publishes what it changes: those are WORKFLOW_UPDATED. */
+  WORKFLOW_PUBLISHED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  WORKFLOW_DRAFT_SAVED: { role: 'BUILDER', resource: 'WORKFLOW' },
+  WORKFLOW_DRAFT_DISCARDED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_VERSION_RESTORED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_VERSION_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },
   WORKFLOW_DELETED: { role: 'BUILDER', resource: 'WORKFLOW' },

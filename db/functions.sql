@@ -144,6 +144,22 @@ CREATE TRIGGER workflow_versions_noted BEFORE INSERT ON workflow_versions FOR EA
   WHEN ((new.notes IS NULL))
   EXECUTE FUNCTION keep_notes();
 
+-- Refuses a version with the number of a draft, with which a process of the release before would publish beside it.
+CREATE OR REPLACE FUNCTION public.keep_drafts()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.version <= (select last_draft from workflows where id = new.workflow_id) then
+    raise unique_violation using constraint = 'workflow_versions_pkey',
+      message = format('Version %s is or was a draft of the workflow', new.version);
+  end if;
+  return new;
+end $function$;
+
+CREATE TRIGGER workflow_versions_drafted BEFORE INSERT ON workflow_versions FOR EACH ROW
+  EXECUTE FUNCTION keep_drafts();
+
 -- A widget whose workflow is deleted is disabled, also if a cascade deletes it.
 CREATE OR REPLACE FUNCTION public.disable_widget()
  RETURNS trigger
@@ -251,7 +267,7 @@ begin
       perform wipe_unkept(new.id, new.keep_outputs);
     end if;
     perform end_children(new.id);
-    if new.status = 'FAILED' and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
+    if new.status = 'FAILED' and not new.draft and new.trigger not in ('ERROR', 'EVALUATION', 'PLAYBOOK') then
       perform queue_error_workflow(new.id, new.workflow_id);
     end if;
     perform abandon_pauses(new.id);
@@ -260,7 +276,7 @@ begin
     end if;
   end if;
   -- Also when a rebuild finds that an execution has not failed, but what ended long ago is not judged.
-  if new.status = 'SUCCESS' and new.only_node is null and new.trigger not in ('EVALUATION', 'PLAYBOOK')
+  if new.status = 'SUCCESS' and new.only_node is null and not new.draft and new.trigger not in ('EVALUATION', 'PLAYBOOK')
     and (new.completed_at < now() - interval '1 day') is not true then
     perform sample_run(new.id, new.team_id, new.workflow_id, new.keep_inputs and new.keep_outputs);
   end if;
@@ -769,7 +785,7 @@ CREATE OR REPLACE FUNCTION public.is_counted(e executions)
  IMMUTABLE
 AS $function$
   select e.completed_at is not null and e.status in ('SUCCESS', 'FAILED', 'CANCELLED')
-    and e.trigger not in ('EVALUATION', 'PLAYBOOK')
+    and e.trigger not in ('EVALUATION', 'PLAYBOOK') and not e.draft
 $function$;
 
 -- Milliseconds at which the buckets of durations begin, but for the first one; DURATION_BOUNDS in db/monitoring/executionhours.ts.

@@ -569,6 +569,7 @@ export interface Executions {
   createdAt: Generated<Timestamp>;
   depth: Generated<number>;
   detached: Generated<boolean>;
+  draft: Generated<boolean>;
   errorMessage: string | null;
   gateId: string | null;
   given: unknown | null;
@@ -1314,7 +1315,12 @@ export interface Workflows {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   description: string | null;
+  draftVersion: number | null;
   id: string;
+  /**
+   * The highest number that a draft has had. Numbers are not used again: every process keeps the graphs of versions by number.
+   */
+  lastDraft: number | null;
   name: string;
   settings: unknown;
   teamId: string;
@@ -1326,11 +1332,15 @@ export interface WorkflowVersions {
   approverIds: unknown | null;
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
+  draft: Generated<boolean>;
   edges: unknown;
   expressions: Generated<number>;
   nodeCount: number;
   nodes: unknown;
+  note: string | null;
   notes: unknown;
+  publishedAt: Timestamp | null;
+  publishedBy: string | null;
   restoredFrom: number | null;
   secretsMoved: Generated<boolean>;
   strict: Generated<boolean>;

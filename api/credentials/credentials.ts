@@ -126,9 +126,10 @@ const UsageSchema = v.pipe(
     workflowName: v.string(),
     active: v.boolean(),
     versions: v.pipe(countSchema, v.description('How many of its versions name the credential')),
+    inDraft: v.pipe(v.boolean(), v.description('Whether its draft does')),
     nodes: v.pipe(
       v.array(v.object({ id: v.string(), name: v.string(), type: v.string() })),
-      v.description('Those of its current version; none if only older versions name it'),
+      v.description('Those of its published version; none if only other versions name it'),
     ),
   }),
   v.title('CredentialUsage'),
@@ -268,7 +269,8 @@ function createOneCredentialRoutes() {
         tag: 'Credentials',
         summary: 'List the workflows that name a credential',
         description:
-          'Those whose current version names it first, by name; then those of which only older ones do.',
+          'Those whose published version names it first, by name; then those whose draft does, and those of which only ' +
+          'older versions do.',
         role: 'BUILDER',
         of: 'credentials',
         params: ById,

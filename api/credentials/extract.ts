@@ -16,11 +16,17 @@ const ExtractionSchema = v.pipe(
   v.object({
     workflowId: idSchema,
     version: versionSchema,
+    draftVersion: v.nullable(versionSchema),
     credentials: v.pipe(
       v.array(PlannedSecretSchema),
       v.description('The new credentials; with `dryRun` those that would be made, without an id'),
     ),
-    problems: v.pipe(v.array(ProblemSchema), v.description('The secrets that stay in the graph, and why')),
+    problems: v.pipe(
+      v.array(ProblemSchema),
+      v.description(
+        'The secrets that stay in the graph, and why; with `draft.` before the path those of the draft',
+      ),
+    ),
   }),
   v.title('Extraction'),
 )
@@ -34,8 +40,8 @@ export function createExtractRoutes() {
       tag: 'Credentials',
       summary: "Move the secrets of a workflow's graph into credentials",
       description:
-        'Makes a credential of each secret that is written into the newest graph (equal ones share one), and a ' +
-        'new version whose nodes name them by `credentialId`. Requests stay the same. A credential for HTTP may ' +
+        'Makes a credential of each secret that is written into the published graph or into the draft (equal ones share ' +
+        'one), and new versions of them whose nodes name them by `credentialId`. Requests stay the same. A credential for HTTP may ' +
         'only be sent to the host that the node names. With `dryRun` nothing is changed.',
       role: 'BUILDER',
       json: Extract,

@@ -116,7 +116,7 @@ export function createBulkRoutes(deps: ApiDeps) {
         summary: 'Retry many executions',
         description:
           'Retries the FAILED and CANCELLED executions that match the filter and have not been retried ' +
-          'yet, oldest first, each as retryExecution does. One request retries up to 1,000, or as many as ' +
+          'yet, oldest first, each as retryExecution does; tests of drafts only if `ids` names them. One request retries up to 1,000, or as many as ' +
           'fit into 20 seconds.',
         role: 'OPERATOR',
         params: InTeam,

@@ -39,6 +39,13 @@ const startedBy = v.pipe(
   ),
   v.description('Who or what started it; null for a VIEWER, and if the execution is hidden from the caller'),
 )
+const draft = v.pipe(
+  v.boolean(),
+  v.description(
+    'Whether it is a test of another version than the published one, or was started by one: it is no part of ' +
+      'monitoring and evaluation, and starts no error workflow',
+  ),
+)
 export const ExecutionItemSchema = v.pipe(
   v.object({
     id: idSchema,
@@ -50,6 +57,7 @@ export const ExecutionItemSchema = v.pipe(
     durationMs: v.nullable(countSchema),
     triggerType: trigger,
     nodeCount: countSchema,
+    draft,
     errorMessage,
     retriedFrom,
     startedBy,
@@ -121,6 +129,7 @@ export const ExecutionSchema = v.pipe(
       v.nullable(v.string()),
       v.description('The node that was executed alone; null if the whole workflow was executed'),
     ),
+    draft,
     callback: v.pipe(
       v.nullable(CallbackSchema),
       v.description('The `callbackUrl` that it was started with, and whether it has been told of the end'),

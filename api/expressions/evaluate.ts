@@ -26,7 +26,10 @@ const NewEvaluation = v.object({
     v.description('A condition gives a boolean'),
   ),
   workflowId: v.optional(
-    v.pipe(uuidField, v.description('The workflow whose newest version says what it means')),
+    v.pipe(
+      uuidField,
+      v.description('The workflow whose draft, else its published version, says what it means'),
+    ),
   ),
   executionId: v.optional(v.pipe(uuidField, v.description('The execution whose values it reads'))),
   nodeId: v.optional(

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import type { MovedSecret } from '../../db/secrets/keeping.ts'
-import { tagWorkflow, type WorkflowDetail } from '../../db/workflows/workflows.ts'
+import { tagWorkflow } from '../../db/workflows/drafts/tags.ts'
+import type { WorkflowDetail } from '../../db/workflows/workflows.ts'
 import type { Problem } from '../../workflows/problem.ts'
 import type { AppEnv } from '../env.ts'
 import type { Rule } from '../http/accept.ts'

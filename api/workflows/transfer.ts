@@ -24,7 +24,7 @@ import {
 import { listMovedSecrets, movedEntry } from './moved.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
-import { WorkflowSchema } from './workflows.ts'
+import { WorkflowQuery, WorkflowSchema } from './workflows.ts'
 
 /** An export of this service without its graph, which readGraph checks as a whole. */
 const TransferDocument = v.object({
@@ -177,14 +177,18 @@ export function createTransferRoutes() {
         tag: 'Workflows',
         summary: 'Export a workflow',
         description:
-          'A document with the newest graph, to be imported here or in another installation. Secrets are ' +
+          'A document with the published graph or the draft, to be imported here or in another installation. Secrets are ' +
           'left out; `secrets` lists their paths.',
         role: 'member',
         of: 'workflows',
         params: ById,
+        query: WorkflowQuery,
         responses: { 200: { description: 'The document', schema: WorkflowExportSchema } },
       }),
-      async (c) => c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id)),
+      async (c) => {
+        const which = { draft: c.req.valid('query').version === 'draft' }
+        return c.json(await exportWorkflow(c.get('scope'), c.req.valid('param').id, which))
+      },
     )
     .get(
       '/api/workflows/:id/import-report',

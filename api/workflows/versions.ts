@@ -26,16 +26,31 @@ import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from '
 import { notesSchema } from './settings.ts'
 import { WorkflowDetailSchema } from './workflows.ts'
 
+/** The number of a version in a body. */
+export const versionNumber = v.pipe(
+  v.number('must be a number'),
+  v.integer('must be a whole number'),
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(2_147_483_647, 'must be at most 2147483647'),
+)
+
 const versionField = queryInteger(1, 2_147_483_647)
 const OneVersion = v.object({ id: uuidField, version: versionField })
 const TwoVersions = v.object({ id: uuidField, version: versionField, other: versionField })
 
+const person = v.nullable(v.object({ id: idSchema, name: v.pipe(v.string(), v.examples(['Ada Byron'])) }))
+
 const itemEntries = {
   version: versionSchema,
   createdAt: timeSchema,
-  createdBy: v.nullable(v.object({ id: idSchema, name: v.pipe(v.string(), v.examples(['Ada Byron'])) })),
+  createdBy: person,
   nodeCount: countSchema,
-  current: v.boolean(),
+  current: v.pipe(v.boolean(), v.description('Whether it is the published version')),
+  draft: v.pipe(v.boolean(), v.description('Whether it is the draft')),
+  published: v.pipe(v.boolean(), v.description('Whether it is or was the published version')),
+  publishedAt: v.nullable(timeSchema),
+  publishedBy: person,
+  note: v.pipe(v.nullable(v.string()), v.description('What was said when it was published')),
   inUse: v.pipe(v.boolean(), v.description('Whether there are executions of this version')),
   restoredFrom: v.nullable(versionSchema),
   expressions: rulesSchema,
@@ -160,8 +175,8 @@ function createVersionChangeRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Restore a version',
         description:
-          'Makes the graph and the notes of this version the current ones again, as a new version (unless they are ' +
-          "the current ones). The workflow's name, description and settings, but for `strict` and `notes`, are kept. If the " +
+          'Publishes the graph and the notes of this version again, as a new version (unless they are ' +
+          "the published ones), and leaves a draft alone. The workflow's name, description and settings, but for `strict` and `notes`, are kept. If the " +
           'workflow is active, the graph must be valid for an active workflow. Without If-Match the last ' +
           'write wins.',
         role: 'BUILDER',
@@ -188,8 +203,8 @@ function createVersionChangeRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Delete a version',
         description:
-          'Cannot be undone. The current version, and a version that has executions, cannot be deleted ' +
-          '(409).',
+          'Cannot be undone. The published version, the draft, and a version that has executions cannot be deleted ' +
+          '(409). Of older drafts that were never executed the last 50 stay.',
         role: 'BUILDER',
         of: 'workflows',
         params: OneVersion,

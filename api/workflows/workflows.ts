@@ -59,6 +59,23 @@ const WorkflowPatch = v.object({
   ...graphFields,
   expressions: v.optional(rulesField),
   settings: v.optional(settingsField),
+  draft: v.optional(
+    v.pipe(
+      v.boolean('must be true or false'),
+      v.description(
+        'Whether the graph, `expressions`, `settings.strict` and `settings.notes` become a draft instead of being ' +
+          'published. The other fields have no versions: they count at once',
+      ),
+    ),
+    false,
+  ),
+})
+/** Which graph of a workflow a request is about. */
+export const WorkflowQuery = v.object({
+  version: v.pipe(
+    v.optional(v.picklist(['published', 'draft'], 'must be published or draft'), 'published'),
+    v.description('Which graph is shown; 404 if there is no draft'),
+  ),
 })
 const workflow = {
   id: idSchema,
@@ -91,7 +108,12 @@ export const WorkflowDetailSchema = v.pipe(
     edges: edgesSchema,
     expressions: rulesSchema,
     settings: settingsSchema,
-    version: versionSchema,
+    version: v.pipe(versionSchema, v.description('The version that is shown')),
+    publishedVersion: v.pipe(
+      versionSchema,
+      v.description('The version that triggers, chats, widgets and other workflows execute'),
+    ),
+    draftVersion: v.pipe(v.nullable(versionSchema), v.description('The version that is the draft')),
     ...warningsEntry,
     ...movedEntry,
   }),
@@ -107,7 +129,18 @@ const WORKFLOW_LINKS = {
 }
 
 /** The keys of a copy of a workflow that was read, beside those of a new one. */
-const READ_ONLY = ['id', 'createdAt', 'updatedAt', 'version', 'warnings', 'credentials']
+const READ_ONLY = [
+  ...[
+    'id',
+    'createdAt',
+    'updatedAt',
+    'version',
+    'publishedVersion',
+    'draftVersion',
+    'warnings',
+    'credentials',
+  ],
+]
 
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
 function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
@@ -115,9 +148,12 @@ function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
 }
 
 /** A body's graph with that of the workflow, and the rules that the body names, else those of the workflow. */
-async function findDrawing(c: Context<AppEnv>, nodes: unknown, edges: unknown, given: unknown) {
-  const known = await readDrawn(c.get('scope').store, v.parse(uuidField, c.req.param('id')))
-  return { nodes, edges, expressions: rulesOf(given, known.expressions), known }
+async function findDrawing(
+  c: Context<AppEnv>,
+  { nodes, edges, expressions, draft }: Record<'nodes' | 'edges' | 'expressions' | 'draft', unknown>,
+) {
+  const known = await readDrawn(c.get('scope').store, v.parse(uuidField, c.req.param('id')), draft === true)
+  return { nodes, edges, expressions: rulesOf(expressions, known.expressions), known }
 }
 
 /** A team's workflows. */
@@ -193,15 +229,20 @@ function createOneWorkflowRoutes(deps: ApiDeps) {
         tag: 'Workflows',
         summary: 'Read a workflow',
         description:
-          'Includes its newest graph. Secrets that are still written into it are only shown to BUILDER and higher roles.',
+          'Includes its published graph, or that of its draft. Secrets that are still written into it are only shown to ' +
+          'BUILDER and higher roles.',
         role: 'member',
         of: 'workflows',
         params: ById,
+        query: WorkflowQuery,
         responses: {
           200: { description: 'The workflow', schema: WorkflowDetailSchema, headers: ETAG_HEADER },
         },
       }),
-      async (c) => respondWithWorkflow(c, await readWorkflow(c.get('scope'), c.req.valid('param').id)),
+      async (c) => {
+        const which = { draft: c.req.valid('query').version === 'draft' }
+        return respondWithWorkflow(c, await readWorkflow(c.get('scope'), c.req.valid('param').id, which))
+      },
     )
     .put(
       '/api/workflows/:id',
@@ -211,8 +252,10 @@ function createOneWorkflowRoutes(deps: ApiDeps) {
         summary: 'Change a workflow',
         description:
           'Changes the fields that are given and keeps the others. A changed graph, `expressions`, ' +
-          '`settings.strict` or `settings.notes` becomes a new version; ' +
-          'executions keep the version that they started with. Without If-Match the last write wins. ' +
+          '`settings.strict` or `settings.notes` becomes a new version, which is published at once and leaves a draft ' +
+          'alone; with `draft` it becomes the draft, and the response shows that. ' +
+          'Executions keep the version that they started with. Without If-Match the last write wins; with `draft` it ' +
+          'may be the ETag of the draft. ' +
           `An element that is the same as before is never refused for what is wrong with it alone. ${ABOUT_SECRETS} ${ABOUT_UNKNOWN_KEYS}`,
         role: 'BUILDER',
         of: 'workflows',
@@ -220,10 +263,8 @@ function createOneWorkflowRoutes(deps: ApiDeps) {
         query: v.object(unknownKeysQuery),
         json: WorkflowPatch,
         // If only one of them is given, updateWorkflow takes the other from the stored graph and reads both.
-        graph: ({ nodes, edges, expressions }, c) =>
-          nodes && edges && v.is(uuidField, c.req.param('id'))
-            ? findDrawing(c, nodes, edges, expressions)
-            : undefined,
+        graph: (body, c) =>
+          body.nodes && body.edges && v.is(uuidField, c.req.param('id')) ? findDrawing(c, body) : undefined,
         headers: IF_MATCH_HEADER,
         example: { name: 'Daily orders', active: false },
         responses: {
@@ -241,7 +282,7 @@ function createOneWorkflowRoutes(deps: ApiDeps) {
         await carryOutEach(deps, 'SCHEDULE', [id])
         // Not when only its name or its settings change.
         const isDrawn = json.nodes !== undefined || json.edges !== undefined
-        const isShown = workflow.active && (json.active === true || isDrawn)
+        const isShown = workflow.active && (json.active === true || (isDrawn && !json.draft))
         const open = isShown ? findOpenWebhooks(workflow.nodes) : []
         const warnings = tellUnread(c, unread, [...open, ...workflow.warnings])
         return respondWithWorkflow(c, { ...workflow, warnings })

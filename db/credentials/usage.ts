@@ -7,18 +7,19 @@ import { demand, type Scope } from '../scope.ts'
 import { readVersion } from '../workflows/versions.ts'
 
 /**
- * A workflow that names a credential: `nodes` in its current version, none if only older ones do; `versions` is in how
- * many it does.
+ * A workflow that names a credential: `nodes` in its published version, none if only others do; `inDraft`: its draft does;
+ * `versions` is in how many it does.
  */
 export type CredentialUsage = {
   workflowId: string
   workflowName: string
   active: boolean
   versions: number
+  inDraft: boolean
   nodes: { id: string; name: string; type: string }[]
 }
 
-/** The active workflows whose current version names a credential, by name. */
+/** The active workflows whose published version names a credential, by name. */
 export async function listActiveUsers(db: Db, id: string): Promise<{ id: string; name: string }[]> {
   return db
     .selectFrom('versionCredentials as c')
@@ -70,8 +71,8 @@ export async function listReportUsers(db: Db, id: string): Promise<string[]> {
 }
 
 /**
- * The workflows that name a credential (BUILDER): those that do now first, by name; then those of which only older
- * versions do. Throws NOT_FOUND.
+ * The workflows that name a credential (BUILDER): those that do now first, by name; then those of which the draft does,
+ * and those of which only older versions do. Throws NOT_FOUND.
  */
 export async function listCredentialUsage(
   scope: Scope,
@@ -97,7 +98,14 @@ export async function listCredentialUsage(
       sql<boolean>`exists (select from version_credentials c
         where c.credential_id = ${id} and c.workflow_id = w.id and c.version = w.version)`.as('current'),
     )
+    .select(
+      sql<boolean>`exists (select from version_credentials c
+        where c.credential_id = ${id} and c.workflow_id = w.id and c.version = w.draft_version)`.as(
+        'inDraft',
+      ),
+    )
     .orderBy('current', 'desc')
+    .orderBy('inDraft', 'desc')
     .orderBy('w.name')
     .orderBy('w.id')
     .limit(query.size)

@@ -82,7 +82,7 @@ export async function bulkCancel(
 
 /**
  * Retries a team's failed and cancelled executions that were not retried yet (OPERATOR), the oldest first, without
- * those that reply in chats: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only
+ * those that reply in chats, and without tests of drafts unless they are named: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only
  * once. The audit entry is written before the retries; each new execution names the caller as its starter.
  */
 export async function bulkRetry(
@@ -98,7 +98,8 @@ export async function bulkRetry(
     teamId,
     filter,
     sql`status in ('FAILED', 'CANCELLED') and trigger <> 'CHAT' and not exists (
-      select from executions r where r.retried_from = e.id and r.recovery = 'RETRY')`,
+      select from executions r where r.retried_from = e.id and r.recovery = 'RETRY')
+      and ${filter.ids ? sql`true` : sql`not draft`}`,
     sql`created_at, id limit ${MAX_RETRIED}`,
   )
   const skipped = await explainUnmatched(store, teamId, filter, rows, { retry: true })

@@ -52,6 +52,8 @@ export type ExecutionDetail = {
   retries: string[]
   /** The only node that was executed; null if all were. */
   onlyNode: string | null
+  /** It is a test of another version than the published one, or part of one. */
+  draft: boolean
   callback: CallbackView | null
   /** What its calls to models took; null if it has made none. */
   usage: Usage | null
@@ -104,6 +106,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
       'retriedFrom',
       'recovery',
       'onlyNode',
+      'draft',
       'recordCount',
       'inputWarning',
       'runId',
@@ -146,6 +149,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     recovery: row.recovery as Recovery | null,
     retries: row.retries,
     onlyNode: row.onlyNode,
+    draft: row.draft,
     callback: showCallback(row.callback),
     usage: sums && readSums(sums),
     temporal: showTemporal(scope, ui, row),

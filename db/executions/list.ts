@@ -19,6 +19,7 @@ export type ExecutionItem = {
   durationMs: number | null
   triggerType: string
   nodeCount: number
+  draft: boolean
   errorMessage: string | null
   /** The execution that this one retries or reruns. */
   retriedFrom: string | null
@@ -85,7 +86,7 @@ async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> 
   const rows = await scope.store.db
     .selectFrom('executions as e')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
-    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId'])
+    .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId', 'e.draft'])
     .select(chatPrivacyOf('e').as('privacy'))
     .select(starterOf('e').as('starter'))
     .where('e.id', 'in', ids)
@@ -104,6 +105,7 @@ async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> 
       durationMs: durationOf(row.startedAt, completedAt),
       triggerType: trigger,
       nodeCount: row.nodeCount,
+      draft: row.draft,
       errorMessage: hidden ? null : row.errorMessage,
       retriedFrom: row.retriedFrom,
       startedBy: showStarter(scope, { ...row, hidden }),

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../connection.ts'
 import { NO_WORKFLOW } from './usage/calls.ts'
 
-/** How the executions of a workflow ended in an hour. Those that evaluations and playbooks started do not count. */
+/** How the executions of a workflow ended in an hour. Those that evaluations, playbooks and tests of drafts started do not. */
 export type ExecutionHour = {
   workflowId: string
   hour: Date

@@ -175,7 +175,7 @@ export async function cancelFiring(store: Store, executionId: string): Promise<v
   await write(store, (tx) => cancelOpen(tx, [executionId], { why }))
 }
 
-/** The schedules of a workflow's newest graph (VIEWER); Temporal has them only if the workflow is active. */
+/** The schedules of a workflow's published graph (VIEWER); Temporal has them only if the workflow is active. */
 export async function readSchedules(
   scope: Scope,
   workflowId: string,
@@ -194,7 +194,7 @@ export async function readSchedules(
 export type ScheduledWorkflow = { workflowId: string; workflowName: string; active: boolean }
 
 /**
- * A page of a team's workflows whose newest graph has schedules (VIEWER): the active ones first, by name. The graph is
+ * A page of a team's workflows whose published graph has schedules (VIEWER): the active ones first, by name. The graph is
  * searched as a text, since PostgreSQL cannot take apart JSON with NUL in it: a workflow that has the type's name as a
  * text somewhere else is among them, without schedules.
  */

@@ -2,26 +2,30 @@ import { sql } from 'kysely'
 import type { Problem } from '../../workflows/problem.ts'
 import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
-import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
-import { addVersion, readStoredVersion } from '../workflows/versions.ts'
+import { lockVersions } from '../workflows/drafts/locked.ts'
+import { addVersion, type StoredVersion } from '../workflows/versions.ts'
 import { auditMoved, type MovedSecret } from './keeping.ts'
-import { moveSecrets } from './moves.ts'
+import { type MoveOptions, moveSecrets } from './moves.ts'
 
-/** The result of moving the secrets of a workflow's graph: `version` is the new one, or the one that has none to move. */
+/**
+ * The result of moving the secrets of a workflow's graphs: `version` and `draftVersion` are the new ones, or those that
+ * have none to move.
+ */
 export type Extraction = {
   workflowId: string
   version: number
+  draftVersion: number | null
   credentials: MovedSecret[]
-  /** The secrets that are still in the graph, and why. */
+  /** The secrets that are still in the graph or, with `draft.` before their path, in the draft only, and why. */
   problems: Problem[]
 }
 
 /**
- * Moves the secrets that are written into a workflow's newest graph into credentials, which makes a new version
- * (BUILDER). With `dryRun` it only says what it would do. Throws NOT_FOUND, and CONFLICT if the team would have too
- * many credentials.
+ * Moves the secrets that are written into a workflow's published graph, and into that of its draft, into credentials,
+ * which makes a new version of each that has any (BUILDER). With `dryRun` it only says what it would do. Throws
+ * NOT_FOUND, and CONFLICT if the team would have too many credentials.
  */
 export async function extractCredentials(
   scope: Scope,
@@ -30,37 +34,56 @@ export async function extractCredentials(
 ): Promise<Extraction> {
   const teamId = await readOwner(scope.store, 'workflows', workflowId)
   return change(scope, 'CREDENTIALS_EXTRACTED', teamId, async (tx) => {
-    const { name, version } = await lockNamed(tx, workflowId)
-    const store = { ...scope.store, db: tx }
-    const stored = await readStoredVersion(store, workflowId, version)
-    const options = { teamId, name, known: stored.graph.nodes, requests: true, dryRun }
-    const { graph, made, left } = await moveSecrets(tx, store, stored.graph, options)
-    const result = { workflowId, version, credentials: made, problems: left }
-    const isSame = graph.nodes.every((node, at) => node === stored.graph.nodes[at])
-    if (dryRun || isSame) return { result, unchanged: true }
-    const next = version + 1
-    await addVersion(tx, workflowId, next, { ...stored, graph }, scope.userId)
+    const { store, published, draft, next } = await lockVersions(scope.store, tx, workflowId)
+    const { name, version, draftVersion } = published.shown
+    const found = new Map<string, MovedSecret>()
+    const options = { teamId, name, requests: true, dryRun, found }
+    const move = (stored: StoredVersion) => moveOf(tx, store, stored, options)
+    const live = await move(published.stored)
+    const tried = draft && (await move(draft.stored))
+    const credentials = [...found.values()].map((one) => ({ ...one, paths: [...new Set(one.paths)] }))
+    const known = new Set(live.left.map(({ path }) => path))
+    const ofDraft = tried?.left.filter(({ path }) => !known.has(path)) ?? []
+    const problems = [
+      ...live.left,
+      ...ofDraft.map(({ path, message }) => ({ path: `draft.${path}`, message })),
+    ]
+    const result = { workflowId, version, draftVersion, credentials, problems }
+    if (dryRun || !(live.changed || tried?.changed)) return { result, unchanged: true }
+    const newVersion = live.changed ? next : version
+    const newDraft = tried?.changed ? next + (live.changed ? 1 : 0) : draftVersion
+    if (live.changed)
+      await addVersion(tx, workflowId, newVersion, { ...published.stored, graph: live.graph }, scope.userId)
+    if (draft && tried?.changed) {
+      const version = { ...draft.stored, graph: tried.graph }
+      await addVersion(tx, workflowId, newDraft!, version, scope.userId, { draft: true })
+    }
     await tx
       .updateTable('workflows')
-      .set({ version: next, updatedAt: sql<Date>`now()` })
+      .set({ version: newVersion, draftVersion: newDraft })
+      .$if(live.changed, (query) => query.set({ updatedAt: sql<Date>`now()` }))
+      .$if(tried?.changed === true, (query) => query.set({ lastDraft: newDraft }))
       .where('id', '=', workflowId)
       .execute()
     return {
-      result: { ...result, version: next },
+      result: { ...result, version: newVersion, draftVersion: newDraft },
       resourceId: workflowId,
-      details: { name, version: next, made: made.length, left: left.length },
-      also: auditMoved(made, workflowId),
+      details: {
+        ...{ name, version: newVersion, made: credentials.length, left: problems.length },
+        ...(newDraft === draftVersion ? {} : { draft: newDraft }),
+      },
+      also: auditMoved(credentials, workflowId),
     }
   })
 }
 
-async function lockNamed(tx: Tx, id: string): Promise<{ name: string; version: number }> {
-  const row = await tx
-    .selectFrom('workflows')
-    .select(['name', 'version'])
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst()
-  if (!row) throw missing('workflow')
-  return row
+async function moveOf(
+  tx: Tx,
+  store: Scope['store'],
+  { graph }: StoredVersion,
+  options: MoveOptions,
+): Promise<{ graph: StoredVersion['graph']; left: Problem[]; changed: boolean }> {
+  const moved = await moveSecrets(tx, store, graph, { ...options, known: graph.nodes })
+  const changed = moved.graph.nodes.some((node, at) => node !== graph.nodes[at])
+  return { graph: moved.graph, left: moved.left, changed }
 }

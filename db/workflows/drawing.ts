@@ -48,25 +48,45 @@ async function suspect(graph: Graph, told: Problem[], teamId: string): Promise<C
   return { graph, warnings: [...told, ...more] }
 }
 
-/** A workflow's newest graph as its authors see it, secrets included. Throws NOT_FOUND. */
-export async function readDrawn(store: Store, id: string): Promise<Graph> {
-  const row = await store.db
+/**
+ * The graph that an update of a workflow begins with, as its authors see it, secrets included: that of its draft if the
+ * draft is updated and there is one, else the published one. Throws NOT_FOUND.
+ */
+export async function readDrawn(store: Store, id: string, draft = false): Promise<Graph> {
+  const { teamId, version } = await readBase(store, id, draft)
+  return presentVersion(store, teamId, id, version)
+}
+
+async function readBase(
+  { db }: Store,
+  id: string,
+  draft: boolean,
+): Promise<{ teamId: string; version: number }> {
+  const row = await db
     .selectFrom('workflows')
-    .select(['version', 'teamId'])
+    .select(['version', 'draftVersion', 'teamId'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('workflow')
-  return presentVersion(store, row.teamId, id, row.version)
+  return { teamId: row.teamId, version: (draft ? row.draftVersion : null) ?? row.version }
 }
 
 /**
- * The graph that a patch makes of the workflow's; undefined if it keeps it. It is read before the workflow is
+ * The graph that a patch makes of the workflow's, or of its draft; undefined if it keeps it. It is read before the workflow is
  * locked, since that may take a while; `isStale` then says whether it must be read again. Throws INVALID.
  */
 export async function drawGraph(
   store: Store,
   { id, teamId }: { id: string; teamId: string },
-  { graph, warnings = [], nodes, edges, expressions, restore }: Drawing & { restore?: number | undefined },
+  {
+    graph,
+    warnings = [],
+    nodes,
+    edges,
+    expressions,
+    restore,
+    draft = false,
+  }: Drawing & { restore?: number | undefined; draft?: boolean | undefined },
 ): Promise<(CheckedGraph & { isStale: (stored: Graph) => boolean }) | undefined> {
   // An old version is checked again, since the rules for graphs may have changed.
   if (restore !== undefined) {
@@ -76,9 +96,8 @@ export async function drawGraph(
   }
   const kept = (['nodes', 'edges'] as const).filter((part) => isNone({ nodes, edges }[part]))
   if (kept.length === 2 && expressions === undefined) return undefined
-  const row = await store.db.selectFrom('workflows').select('version').where('id', '=', id).executeTakeFirst()
-  if (!row) throw missing('workflow')
-  const { graph: base } = await readStoredVersion(store, id, row.version)
+  const { version } = await readBase(store, id, draft)
+  const { graph: base } = await readStoredVersion(store, id, version)
   const rules = expressions ?? base.expressions
   if (kept.length === 2 && rules === base.expressions) return undefined
   const isStale = (stored: Graph) => {
@@ -87,7 +106,7 @@ export async function drawGraph(
     return kept.some((part) => JSON.stringify(stored[part]) !== JSON.stringify(base[part]))
   }
   if (graph && graph.expressions === rules) return { ...(await suspect(graph, warnings, teamId)), isStale }
-  const known = await presentVersion(store, teamId, id, row.version)
+  const known = await presentVersion(store, teamId, id, version)
   const whole = { nodes: nodes ?? known.nodes, edges: edges ?? known.edges, expressions: rules, known }
   return { ...(await checkGraph(whole, teamId)), isStale }
 }

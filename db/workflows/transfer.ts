@@ -23,9 +23,16 @@ import { placeCredentials } from './importedcredentials.ts'
 import { dropSecrets } from './secrets.ts'
 import { createWorkflow, readWorkflow, type Workflow } from './workflows.ts'
 
-/** Exports a workflow with its newest graph, but without its secrets (VIEWER; with an audit entry). Throws NOT_FOUND. */
-export async function exportWorkflow(scope: Scope, id: string): Promise<WorkflowDocument> {
-  const workflow = await readWorkflow(scope, id)
+/**
+ * Exports a workflow with its published graph or that of its draft, but without its secrets (VIEWER; with an audit entry).
+ * Throws NOT_FOUND.
+ */
+export async function exportWorkflow(
+  scope: Scope,
+  id: string,
+  which: { draft?: boolean } = {},
+): Promise<WorkflowDocument> {
+  const workflow = await readWorkflow(scope, id, which)
   const { teamId, name, description, settings, version, nodes, edges, expressions } = workflow
   await change(scope, 'WORKFLOW_EXPORTED', teamId, async () => ({
     result: undefined,

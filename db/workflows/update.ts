@@ -1,41 +1,39 @@
-import { sql } from 'kysely'
 import { checkApprovers } from '../../workflows/graph/approvers.ts'
 import { checkActivation } from '../../workflows/graph/check.ts'
-import type { Graph } from '../../workflows/graph/graph.ts'
+import type { Problem } from '../../workflows/problem.ts'
 import type { Act } from '../acts.ts'
 import { type Changed, change } from '../change.ts'
-import { json, type Tx } from '../connection.ts'
-import { openGates } from '../executions/starts/gate.ts'
 import { Fault, invalid } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { type Difference, describeChange } from '../redaction/difference.ts'
-import { demand, type Scope, type Store } from '../scope.ts'
+import { demand, type Scope } from '../scope.ts'
 import { auditMoved } from '../secrets/keeping.ts'
 import { moveSecrets } from '../secrets/moves.ts'
 import { findApprover, identifyGraph } from './approvers.ts'
+import { pruneDrafts } from './drafts/drafts.ts'
+import { demandState, type LockedWorkflow, lockVersions } from './drafts/locked.ts'
+import { storeFields } from './drafts/rows.ts'
 import { type Drawing, drawGraph, StaleDrawing, settleGraph } from './drawing.ts'
 import { describeRedrawing } from './redrawn.ts'
-import { checkCredentials, checkReferences } from './references.ts'
-import { checkErrorWorkflow, readSettings, storeSettings, type WorkflowSettings } from './settings.ts'
+import { findReferenceProblems, findUnusableCredentials } from './references.ts'
+import { checkErrorWorkflow, type WorkflowSettings } from './settings.ts'
 import { addVersion, readStoredVersion, type StoredVersion } from './versions.ts'
-import {
-  guardWorkflowName,
-  lockWorkflow,
-  tagWorkflow,
-  type Warned,
-  type WorkflowDetail,
-} from './workflows.ts'
+import { guardWorkflowName, type Warned, type WorkflowDetail } from './workflows.ts'
 
 /** How often a part of a graph is read together with the other part, if that changes meanwhile. */
 const MAX_DRAWINGS = 5
 
-type Patch = Drawing & {
+export type Patch = Drawing & {
   name?: string | undefined
   description?: string | null | undefined
   active?: boolean | undefined
   settings?: Partial<WorkflowSettings> | undefined
-  /** The version whose graph becomes the current one again. */
+  /** The graph and what else has versions become the draft, instead of being published. */
+  draft?: boolean | undefined
+  /** The version whose graph is published again. */
   restore?: number | undefined
+  /** It is restored by a publication: what was said of it, and whether it was the draft, which is then gone. */
+  publication?: { note: string | null; isDraft: boolean }
 }
 
 /** A patch of a workflow; `drawn` is the graph that the patch makes, undefined if it keeps it. */
@@ -47,23 +45,18 @@ type Wanted = {
   drawn: Awaited<ReturnType<typeof drawGraph>>
 }
 
-/** An update of a workflow that is locked: what is wanted, and how it is stored. */
-type Update = Wanted & {
-  tx: Tx
-  /** That of the transaction. */
-  store: Store
-  stored: StoredVersion
-  old: Awaited<ReturnType<typeof lockWorkflow>> & { settings: WorkflowSettings }
-}
+/** An update of a workflow that is locked: what is wanted, and the version that it changes. */
+type Update = Wanted & LockedWorkflow & { base: LockedWorkflow['published'] }
 
 /** What the update makes of the version. */
 type Next = Awaited<ReturnType<typeof settleNext>>
 
 /**
  * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A changed graph,
- * and changed notes, become a new version. Throws NOT_FOUND; CONFLICT if the team has a workflow of this name; INVALID
- * if the graph is not valid, or if the workflow is active without a trigger or with unreachable nodes;
- * PRECONDITION_FAILED if `expected` does not contain the workflow's current tag (see tagWorkflow).
+ * and changed notes, become a new version, which is published, or is the new draft. Throws NOT_FOUND; CONFLICT if the
+ * team has a workflow of this name; INVALID if the graph is not valid, or if the workflow is active and what is published
+ * lacks a trigger or has unreachable nodes; PRECONDITION_FAILED if `expected` does not contain the workflow's current tag
+ * (see tagWorkflow).
  */
 export async function updateWorkflow(
   scope: Scope,
@@ -73,84 +66,98 @@ export async function updateWorkflow(
 ): Promise<Warned<WorkflowDetail>> {
   const teamId = await readOwner(scope.store, 'workflows', id)
   demand(scope, teamId, 'BUILDER')
-  const update = async (attempt = 1): Promise<Warned<WorkflowDetail>> => {
-    const drawn = await drawGraph(scope.store, { id, teamId }, patch)
-    const wanted = { id, teamId, patch, expected, drawn }
-    return change(scope, 'WORKFLOW_UPDATED', teamId, (tx) => applyPatch(scope, tx, wanted)).catch((error) => {
-      if (!(error instanceof StaleDrawing)) throw error
-      if (attempt < MAX_DRAWINGS) return update(attempt + 1)
-      throw new Fault('CONFLICT', 'Others keep changing the graph at the same time: try again')
+  const update = () =>
+    redraw(async () => {
+      const drawn = await drawGraph(scope.store, { id, teamId }, patch)
+      const wanted = { id, teamId, patch, expected, drawn }
+      return change(scope, 'WORKFLOW_UPDATED', teamId, async (tx) => {
+        const locked = await lockVersions(scope.store, tx, id)
+        return applyPatch(scope, locked, wanted)
+      })
     })
-  }
-  return guardWorkflowName(patch.name ?? '', () => update())
+  return guardWorkflowName(patch.name ?? '', update)
 }
 
-async function applyPatch(
+/** Does what was read before the workflow was locked once more while it has changed meanwhile. */
+export async function redraw<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; attempt <= MAX_DRAWINGS; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof StaleDrawing)) throw error
+    }
+  }
+  throw new Fault('CONFLICT', 'Others keep changing the graph at the same time: try again')
+}
+
+/** Applies a patch to a workflow that is locked. Throws what updateWorkflow does, and StaleDrawing. */
+export async function applyPatch(
   scope: Scope,
-  tx: Tx,
+  locked: LockedWorkflow,
   wanted: Wanted,
 ): Promise<Changed<Warned<WorkflowDetail>> & { act: Act }> {
   const { id, patch, drawn } = wanted
-  const update = await lockUpdate(scope.store, tx, wanted)
-  const { old, stored } = update
+  const { tx, published } = locked
+  const old = published.shown
+  const toDraft = patch.draft === true
+  const base = (toDraft && locked.draft) || published
+  if (!patch.publication) demandState(locked, wanted.expected, toDraft ? 'draft' : 'published')
+  if (drawn?.isStale(base.stored.graph)) throw new StaleDrawing()
+  const update: Update = { ...wanted, ...locked, base }
   const next = await settleNext(update)
   const { graph, approverIds, notes, redrawn, moved } = next
   await checkNext(update, next)
-  const version = old.version + (redrawn || next.renoted ? 1 : 0)
-  const fields = { ...patchFields(update, next), version }
-  await checkSettings(update, fields.settings, graph)
+  const isNew = redrawn || next.renoted
+  const version = isNew ? locked.next : base.shown.version
+  const fields = { ...patchFields(update, next), ...numberFields(update, version) }
+  await checkSettings(update, fields.settings, next)
   const told = describeChange(pickKeys(old, fields), fields)
-  if (version !== old.version) {
-    await addVersion(tx, id, version, { graph, approverIds, notes }, scope.userId, patch.restore)
+  if (isNew) {
+    const origin = { restoredFrom: patch.restore, draft: toDraft, note: patch.publication?.note }
+    await addVersion(tx, id, version, { graph, approverIds, notes }, scope.userId, origin)
   }
-  const updatedAt = await storeFields(tx, id, fields, told.changed)
+  const updatedAt = await storeFields(locked, { ...fields, lastDraft: toDraft && isNew }, told.changed)
+  if (toDraft && isNew) await pruneDrafts(tx, id)
   const { nodes, edges, expressions = 1 } = graph
+  const news = { nodes, edges, expressions, credentials: moved.made }
   const warnings = [...(drawn?.warnings ?? []), ...moved.left]
-  const news = { nodes, edges, expressions, warnings, credentials: moved.made }
+  const { version: publishedVersion, ...changed } = fields
+  const settings = { ...fields.settings, strict: next.strict, notes }
+  const result = { ...old, ...changed, settings, updatedAt, version, publishedVersion, ...news, warnings }
   return {
-    act: patch.restore === undefined ? actOf(old.active, fields.active) : 'WORKFLOW_VERSION_RESTORED',
-    result: { ...old, ...fields, updatedAt, ...news },
+    act: actOf(patch, old.active, fields.active),
+    result,
     resourceId: id,
     also: auditMoved(moved.made, id),
     details: {
       name: fields.name,
       ...told,
       ...(told.changed.includes('settings') ? tellSettings(old.settings, fields.settings, told) : {}),
-      version,
-      ...(redrawn ? { graph: describeRedrawing(stored.graph, graph) } : {}),
+      version: publishedVersion,
+      ...(toDraft && fields.draftVersion !== null ? { draft: fields.draftVersion } : {}),
+      ...(redrawn ? { graph: describeRedrawing(base.stored.graph, graph) } : {}),
       ...(patch.restore === undefined ? {} : { restored: patch.restore }),
+      ...(patch.publication?.note ? { note: patch.publication.note } : {}),
     },
   }
 }
 
-/** Locks the workflow, and checks that it still is what the update was made for. */
-async function lockUpdate(from: Store, tx: Tx, wanted: Wanted): Promise<Update> {
-  const { id, expected, drawn } = wanted
-  const row = await lockWorkflow(tx, id)
-  const store = { ...from, db: tx }
-  const stored = await readStoredVersion(store, id, row.version)
-  const old = { ...row, settings: readSettings(row.settings, stored.graph) }
-  if (expected && !expected.includes(tagWorkflow(old))) {
-    throw new Fault('PRECONDITION_FAILED', 'The workflow has changed since you read it: read it again')
-  }
-  if (drawn?.isStale(stored.graph)) throw new StaleDrawing()
-  return { ...wanted, tx, store, stored, old }
-}
-
 /** The graph and the notes that the update makes, without secrets, and whether they differ from those that are stored. */
-async function settleNext({ tx, store, id, teamId, patch, drawn, stored, old }: Update) {
+async function settleNext({ tx, store, id, teamId, patch, drawn, base, published }: Update) {
   const { restore } = patch
+  const { stored } = base
   // It may have been deleted since it was read.
   const restored = restore === undefined ? undefined : await readStoredVersion(store, id, restore)
-  const notes = restored ? restored.notes : (patch.settings?.notes ?? old.settings.notes)
-  const renoted = JSON.stringify(notes) !== JSON.stringify(old.settings.notes)
+  const before = base.shown.settings.notes
+  const notes = restored ? restored.notes : (patch.settings?.notes ?? before)
+  const renoted = JSON.stringify(notes) !== JSON.stringify(before)
   const known = restore === undefined ? stored.graph : drawn!.graph
   const { strict = stored.graph.strict } = restore === undefined ? { ...patch.settings } : drawn!.graph
   const { graph: settled, approverIds } = drawn
     ? await settleGraph(store, teamId, { ...drawn.graph, strict }, known.nodes)
     : { ...stored, graph: { ...stored.graph, strict } }
   const isTouched = drawn !== undefined || strict !== stored.graph.strict
-  const options = { teamId, name: patch.name ?? old.name, known: stored.graph.nodes }
+  const options = { teamId, name: patch.name ?? published.shown.name, known: stored.graph.nodes }
   const moved = isTouched
     ? await moveSecrets(tx, store, settled, options)
     : { graph: settled, made: [], left: [] }
@@ -160,58 +167,58 @@ async function settleNext({ tx, store, id, teamId, patch, drawn, stored, old }: 
   return { graph, approverIds, notes, strict: strict ?? false, redrawn, renoted, moved }
 }
 
-/** Checks what the graph refers to, and that it can be started if the workflow is to be active. */
-async function checkNext(
-  { store, id, teamId, patch, old }: Update,
-  { graph, approverIds, redrawn }: Next,
-): Promise<void> {
-  const active = patch.active ?? old.active
-  if (redrawn) await checkReferences(store, teamId, graph, id)
+/** Checks what a new graph refers to, and that what is published can be started if the workflow is to be active. */
+async function checkNext(update: Update, next: Next): Promise<void> {
+  const { store, id, teamId, patch, published } = update
+  const { active: wasActive } = published.shown
+  const active = patch.active ?? wasActive
+  const problems: Problem[] = []
+  if (next.redrawn) problems.push(...(await findReferenceProblems(store, teamId, next.graph, id)))
+  const isActivated = active && !wasActive
+  const live = patch.draft ? published.stored : next
   // They may have been deleted while it was inactive.
-  else if (active && !old.active) await checkCredentials(store, teamId, graph)
-  if (!active || !(redrawn || !old.active)) return
-  const problems = checkActivation(graph)
-  const isMember = (address: string) => !approverIds || !!findApprover(approverIds, address)
-  problems.push(...checkApprovers(graph, isMember))
+  if (isActivated && (patch.draft || !next.redrawn))
+    problems.push(...(await findUnusableCredentials(store, teamId, live.graph)))
+  if (isActivated || (active && next.redrawn && !patch.draft)) problems.push(...findInactive(live))
   if (problems.length > 0) throw invalid(problems)
 }
 
-function patchFields({ patch, old }: Update, { strict, notes }: Next) {
+/** Why a version cannot be that of an active workflow. */
+export function findInactive({ graph, approverIds }: Omit<StoredVersion, 'notes'>): Problem[] {
+  const isMember = (address: string) => !approverIds || !!findApprover(approverIds, address)
+  return [...checkActivation(graph), ...checkApprovers(graph, isMember)]
+}
+
+/** The fields that count at once; `strict` and `notes` are those of the version that is published. */
+function patchFields({ patch, published }: Update, { strict, notes }: Next) {
+  const old = published.shown
+  const kept = patch.draft ? old.settings : { strict, notes }
   return {
     name: patch.name ?? old.name,
     description: patch.description === undefined ? old.description : patch.description,
     active: patch.active ?? old.active,
-    settings: { ...old.settings, ...patch.settings, strict, notes },
+    settings: { ...old.settings, ...patch.settings, strict: kept.strict, notes: kept.notes },
   }
+}
+
+/** Which versions are the published one and the draft after the update, which makes or keeps `version`. */
+function numberFields({ patch, base, published }: Update, version: number) {
+  const { version: live, draftVersion } = published.shown
+  if (patch.draft)
+    return { version: live, draftVersion: version === base.shown.version ? draftVersion : version }
+  return { version, draftVersion: patch.publication?.isDraft ? null : draftVersion }
 }
 
 async function checkSettings(
-  { store, id, teamId, old }: Update,
+  { store, id, teamId, patch, published }: Update,
   { errorWorkflowId }: WorkflowSettings,
-  graph: Graph,
+  next: Next,
 ): Promise<void> {
   // An unchanged setting is not checked: an error workflow that has been deleted is simply skipped.
-  if (errorWorkflowId && errorWorkflowId !== old.settings.errorWorkflowId) {
+  if (errorWorkflowId && errorWorkflowId !== published.shown.settings.errorWorkflowId) {
+    const { graph } = patch.draft ? published.stored : next
     await checkErrorWorkflow(store, teamId, errorWorkflowId, { id, graph })
   }
-}
-
-/** Stores the fields; returns when the workflow was last changed. */
-async function storeFields(
-  tx: Tx,
-  id: string,
-  fields: ReturnType<typeof patchFields> & { version: number },
-  changed: string[],
-): Promise<Date> {
-  const { updatedAt } = await tx
-    .updateTable('workflows')
-    .set({ ...fields, settings: json(storeSettings(fields.settings)) })
-    .$if(changed.length > 0, (query) => query.set({ updatedAt: sql<Date>`now()` }))
-    .where('id', '=', id)
-    .returning('updatedAt')
-    .executeTakeFirstOrThrow()
-  if (changed.includes('settings')) await openGates(tx, id)
-  return updatedAt
 }
 
 function pickKeys<T extends object>(from: T, like: object): Partial<T> {
@@ -224,7 +231,9 @@ function tellSettings(old: object, settings: object, { before, after }: Differen
   return { before: { ...before, settings: told.before }, after: { ...after, settings: told.after } }
 }
 
-function actOf(before: boolean, after: boolean): Act {
-  if (before === after) return 'WORKFLOW_UPDATED'
+function actOf({ restore, publication, draft }: Patch, before: boolean, after: boolean): Act {
+  if (publication) return 'WORKFLOW_PUBLISHED'
+  if (restore !== undefined) return 'WORKFLOW_VERSION_RESTORED'
+  if (before === after) return draft ? 'WORKFLOW_DRAFT_SAVED' : 'WORKFLOW_UPDATED'
   return after ? 'WORKFLOW_ACTIVATED' : 'WORKFLOW_DEACTIVATED'
 }

@@ -16,22 +16,7 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
 import { type ApproverIds, presentApprovers } from './approvers.ts'
 import { hideSecrets } from './secrets.ts'
-
-/**
- * A version of a workflow's graph. `inUse`: it has executions. `restoredFrom`: the version it restored. `expressions`:
- * the rules of its expressions; `strict`: the setting that is kept with it.
- */
-export type VersionItem = {
-  version: number
-  createdAt: Date
-  createdBy: { id: string; name: string } | null
-  nodeCount: number
-  current: boolean
-  inUse: boolean
-  restoredFrom: number | null
-  expressions: Rules
-  strict: boolean
-}
+import { describeVersion, selectVersions, type VersionItem } from './versionitems.ts'
 
 export type VersionDetail = VersionItem & Graph & { workflowId: string; notes: CanvasNote[] }
 
@@ -87,6 +72,9 @@ export async function readStoredVersion(
   return found
 }
 
+/** What else is known of a new version: whether it is a draft, and what was said when it was published. */
+type Origin = { restoredFrom?: number | undefined; draft?: boolean; note?: string | null | undefined }
+
 /** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
 export async function addVersion(
   tx: Tx,
@@ -94,7 +82,7 @@ export async function addVersion(
   version: number,
   { graph, approverIds, notes }: StoredVersion,
   createdBy: string | null,
-  restoredFrom: number | null = null,
+  { restoredFrom, draft = false, note = null }: Origin = {},
 ): Promise<void> {
   await tx
     .insertInto('workflowVersions')
@@ -109,7 +97,9 @@ export async function addVersion(
       approverIds: approverIds && json(approverIds),
       notes: json(notes),
       createdBy,
-      restoredFrom,
+      restoredFrom: restoredFrom ?? null,
+      draft,
+      note,
       // Secrets that are still written into requests are left to the pass that moves all of them.
       secretsMoved: graph.nodes.every((node) => findLiterals(node, graph.expressions ?? 1).length === 0),
     })
@@ -126,7 +116,7 @@ export async function listVersions(
   await demandWorkflow(scope, workflowId)
   const found = scope.store.db.selectFrom('workflowVersions as v').where('v.workflowId', '=', workflowId)
   const total = await countRows(found)
-  const rows = await selectItems(scope.store, workflowId)
+  const rows = await selectVersions(scope.store, workflowId)
     .orderBy('v.version', 'desc')
     .limit(query.size)
     .offset(query.page * query.size)
@@ -141,7 +131,7 @@ export async function readVersionDetail(
   version: number,
 ): Promise<VersionDetail> {
   const { teamId, show } = await demandWorkflow(scope, workflowId)
-  const row = await selectItems(scope.store, workflowId)
+  const row = await selectVersions(scope.store, workflowId)
     .select(['v.nodes', 'v.edges', 'v.approverIds', 'v.notes'])
     .where('v.version', '=', version)
     .executeTakeFirst()
@@ -192,20 +182,24 @@ type VersionDiff = GraphDiff & {
   strict?: { from: boolean; to: boolean }
 }
 
-/** Deletes a version (BUILDER). Throws NOT_FOUND, or CONFLICT if it is the current one or has executions. */
+/**
+ * Deletes a version (BUILDER). Throws NOT_FOUND, or CONFLICT if it is the published one or the draft, or has executions.
+ */
 export async function deleteVersion(scope: Scope, workflowId: string, version: number): Promise<void> {
   const teamId = await readOwner(scope.store, 'workflows', workflowId)
   await change(scope, 'WORKFLOW_VERSION_DELETED', teamId, async (tx) => {
-    // The lock keeps other transactions from making this version the current one. If a start has read the version as
-    // the current one, the later of that start and this deletion fails at the foreign key.
+    // The lock keeps other transactions from making this version the published one. If a start has read the version as
+    // the published one, the later of that start and this deletion fails at the foreign key.
     const workflow = await tx
       .selectFrom('workflows')
-      .select(['name', 'version'])
+      .select(['name', 'version', 'draftVersion'])
       .where('id', '=', workflowId)
       .forNoKeyUpdate()
       .executeTakeFirst()
     if (!workflow) throw missing('workflow')
-    if (workflow.version === version) throw new Fault('CONFLICT', `Version ${version} is the current one`)
+    if (workflow.version === version) throw new Fault('CONFLICT', `Version ${version} is the published one`)
+    if (workflow.draftVersion === version)
+      throw new Fault('CONFLICT', `Version ${version} is the draft: discard that instead`)
     const { numDeletedRows } = await tx
       .deleteFrom('workflowVersions')
       .where('workflowId', '=', workflowId)
@@ -241,54 +235,11 @@ async function presentVersion(
   return { nodes: nodes.map(present), edges }
 }
 
-function selectItems(store: Store, workflowId: string) {
-  return store.db
-    .selectFrom('workflowVersions as v')
-    .innerJoin('workflows as w', 'w.id', 'v.workflowId')
-    .leftJoin('users as u', 'u.id', 'v.createdBy')
-    .select(['v.version', 'v.createdAt', 'v.nodeCount', 'v.restoredFrom', 'v.expressions', 'v.strict'])
-    .select(['w.version as currentVersion', 'u.id as userId', 'u.firstName', 'u.lastName'])
-    .select((eb) =>
-      eb
-        .exists(
-          eb
-            .selectFrom('executions as e')
-            .select('e.id')
-            .whereRef('e.workflowId', '=', 'v.workflowId')
-            .whereRef('e.workflowVersion', '=', 'v.version'),
-        )
-        .as('inUse'),
-    )
-    .where('v.workflowId', '=', workflowId)
-}
-
-function describeVersion(row: {
-  version: number
-  createdAt: Date
-  nodeCount: number
-  restoredFrom: number | null
-  expressions: number
-  strict: boolean
-  currentVersion: number
-  userId: string | null
-  firstName: string | null
-  lastName: string | null
-  inUse: unknown
-}): VersionItem {
-  const { version, createdAt, nodeCount, restoredFrom, expressions, strict, userId } = row
-  return {
-    version,
-    createdAt,
-    createdBy: userId === null ? null : { id: userId, name: `${row.firstName} ${row.lastName}` },
-    nodeCount,
-    current: version === row.currentVersion,
-    inUse: row.inUse === true,
-    restoredFrom,
-    expressions: expressions as Rules,
-    strict,
-  }
-}
-
 function noVersion(version: number): Fault {
   return new Fault('NOT_FOUND', `The workflow has no version ${version}`)
+}
+
+/** That there is no draft, for reads (NOT_FOUND) or for what needs one (CONFLICT). */
+export function noDraft(code: 'NOT_FOUND' | 'CONFLICT'): Fault {
+  return new Fault(code, 'The workflow has no draft')
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
@@ -30,7 +29,7 @@ import {
   storeSettings,
   type WorkflowSettings,
 } from './settings.ts'
-import { addVersion, readStoredVersion } from './versions.ts'
+import { addVersion, noDraft, readStoredVersion } from './versions.ts'
 
 export type Workflow = {
   id: string
@@ -47,8 +46,15 @@ export type WorkflowItem = Workflow & {
   lastExecutionStatus: string | null
   lastExecutionAt: Date | null
 }
+/** A workflow with one of its versions: `version` is the published one or the draft, which is null if there is none. */
 export type WorkflowDetail = Workflow &
-  Pick<Graph, 'nodes' | 'edges'> & { expressions: Rules; settings: WorkflowSettings; version: number }
+  Pick<Graph, 'nodes' | 'edges'> & {
+    expressions: Rules
+    settings: WorkflowSettings
+    version: number
+    publishedVersion: number
+    draftVersion: number | null
+  }
 
 /** A workflow that has been saved, what in its graph may be a mistake, and the credentials that it has got secrets in. */
 export type Warned<T> = T & { warnings: Problem[]; credentials: MovedSecret[] }
@@ -88,6 +94,7 @@ export async function listWorkflows(scope: Scope, query: WorkflowQuery): Promise
           .selectFrom('executions as e')
           .select(['e.status as lastExecutionStatus', 'e.createdAt as lastExecutionAt'])
           .whereRef('e.workflowId', '=', 'w.id')
+          .where('e.draft', '=', false)
           .orderBy('e.createdAt', 'desc')
           .orderBy('e.id', 'desc')
           .limit(1)
@@ -172,42 +179,31 @@ export async function createWorkflow(
 }
 
 /**
- * A workflow with its newest graph, and the credentials in it that have become unusable (VIEWER). Only a BUILDER sees
- * its secrets. Throws NOT_FOUND.
+ * A workflow with its published graph or that of its draft, and the credentials in it that have become unusable
+ * (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND, also if it has no draft.
  */
 export async function readWorkflow(
   scope: Scope,
   id: string,
+  { draft = false }: { draft?: boolean } = {},
 ): Promise<WorkflowDetail & { warnings: Problem[] }> {
   const row = await scope.store.db
     .selectFrom('workflows')
-    .select([...COLUMNS, 'version', 'settings'])
+    .select([...COLUMNS, 'version', 'draftVersion', 'settings'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('workflow')
   demand(scope, row.teamId, 'VIEWER')
-  const { graph, approverIds } = await readStoredVersion(scope.store, id, row.version)
+  const version = draft ? row.draftVersion : row.version
+  if (version === null) throw noDraft('NOT_FOUND')
+  const { graph, approverIds, notes } = await readStoredVersion(scope.store, id, version)
   const nodes = graph.nodes.map(await presentApprovers(scope.store, row.teamId, approverIds))
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
   const { edges, expressions = 1 } = graph
   const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges, expressions }
   const warnings = await findBrokenCredentials(scope.store, row.teamId, graph)
-  return { ...row, settings: readSettings(row.settings, graph), ...shown, warnings }
-}
-
-/** The entity tag of a workflow's current state: it changes with everything that an update can change. */
-export function tagWorkflow(workflow: {
-  id: string
-  name: string
-  description: string | null
-  active: boolean
-  version: number
-  settings: unknown
-  updatedAt: Date
-}): string {
-  const { id, name, description, active, version, settings, updatedAt } = workflow
-  const state = [id, name, description, active, version, settings, updatedAt]
-  return createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 22)
+  const settings = { ...readSettings(row.settings, graph), ...(draft ? { notes } : {}) }
+  return { ...row, version, publishedVersion: row.version, settings, ...shown, warnings }
 }
 
 /**
@@ -231,7 +227,7 @@ export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]
 export async function lockWorkflow(tx: Tx, id: string) {
   const row = await tx
     .selectFrom('workflows')
-    .select([...COLUMNS, 'version', 'settings'])
+    .select([...COLUMNS, 'version', 'draftVersion', 'lastDraft', 'settings'])
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()

@@ -4,6 +4,7 @@ import { startSingleNode } from '../../../db/executions/starts/single.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
 import { accept } from '../../http/accept.ts'
 import { boundedString, objectField, uuidField } from '../../http/fields.ts'
+import { chosenVersionField } from './chosenversion.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { STARTED_RESPONSE, startAndRespond } from './start.ts'
 
@@ -13,17 +14,7 @@ const NewSingleRun = v.object({
   input: anything("The node's `$input`. Default: the item, or an empty object without one"),
   nodes: v.optional(v.pipe(objectField, v.description('Outputs of other nodes by id, for its expressions'))),
   item: anything('The value of `$item`, for a node in the body of a loop'),
-  version: v.pipe(
-    v.optional(
-      v.pipe(
-        v.number('must be a number'),
-        v.integer('must be a whole number'),
-        v.minValue(1, 'must be at least 1'),
-        v.maxValue(2_147_483_647, 'must be at most 2147483647'),
-      ),
-    ),
-    v.description('The version of the graph; default: the newest'),
-  ),
+  version: chosenVersionField,
 })
 
 /** The route that executes a single node, for tests. */
@@ -38,7 +29,8 @@ export function createSingleRoutes(deps: ApiDeps) {
         'Starts an execution of this node only (and of its body, if it is a loop). The response does not ' +
         'wait for its end: poll or follow the execution. `$trigger` is the output of the trigger if ' +
         '`nodes` has it, otherwise the input. The effects of the node are real: a request that it makes is ' +
-        'sent. Triggers and disabled nodes cannot be executed alone (409).',
+        'sent. Triggers and disabled nodes cannot be executed alone (409). An execution of another version than the ' +
+        'published one is a test (`draft`).',
       role: 'BUILDER',
       of: 'workflows',
       params: OneNode,

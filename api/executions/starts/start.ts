@@ -15,6 +15,7 @@ import { ExecutionSchema } from '../fields.ts'
 import type { Seats } from '../seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitMsField } from '../wait.ts'
 import { callbackFields, checkCallback } from './callback.ts'
+import { chosenVersionField } from './chosenversion.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { pinnedField } from './pins.ts'
 
@@ -23,6 +24,7 @@ const NewExecution = v.pipe(
     teamId: uuidField,
     data: v.optional(objectField),
     pinned: pinnedField,
+    version: chosenVersionField,
     ...callbackFields,
   }),
   checkCallback(),
@@ -68,7 +70,8 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
         'Starts an execution at the MANUAL_TRIGGER, or at the first trigger if there is none, whether or ' +
         'not the workflow is active. The response does not wait for its end, unless `waitMs` or the header ' +
         '`Prefer: wait=<seconds>` asks for that: if the execution has ended by then, it is the response (200). ' +
-        'A workflow without a trigger cannot be executed (409). A `callbackUrl` gets a POST with the ' +
+        'A workflow without a trigger cannot be executed (409). With `version` a BUILDER tries the draft or another ' +
+        'version than the published one (`draft`). A `callbackUrl` gets a POST with the ' +
         'ended execution, again and again for 24 hours until it responds with a status from 200 to 299.',
       role: 'OPERATOR',
       of: 'workflows',
@@ -88,12 +91,20 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
       faults: [409],
     }),
     async (c) => {
-      const { teamId, data = {}, pinned, callbackUrl: url, callbackSecret: secret } = c.req.valid('json')
+      const {
+        teamId,
+        data = {},
+        pinned,
+        version,
+        callbackUrl: url,
+        callbackSecret: secret,
+      } = c.req.valid('json')
       const { id } = c.req.valid('param')
       const input = {
         teamId,
         data,
         pinned,
+        version,
         callback: url && secret ? { url, secret } : undefined,
         idempotencyKey: readIdempotencyKey(c),
         inputWarning: c.get('largeNumbers'),

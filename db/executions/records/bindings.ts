@@ -56,14 +56,16 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
   if (workflowId === undefined) return { ...none, language: undefined, execution: {} }
   const row = await store.db
     .selectFrom('workflows')
-    .select(['id', 'teamId', 'name', 'version', 'settings'])
+    .select(['id', 'teamId', 'name', 'version', 'draftVersion', 'settings'])
     .where('id', '=', workflowId)
     .executeTakeFirst()
   if (row?.teamId !== teamId) throw missing('workflow')
-  const { graph } = await readStoredVersion(store, workflowId, row.version)
+  // What is being written is the draft.
+  const version = row.draftVersion ?? row.version
+  const { graph } = await readStoredVersion(store, workflowId, version)
   if (nodeId !== undefined && !graph.nodes.some(({ id }) => id === nodeId)) throw missing('node')
   const { timezone } = readSettings(row.settings)
-  const execution = { workflowId, workflowName: row.name, version: row.version, timezone: timezone ?? 'UTC' }
+  const execution = { workflowId, workflowName: row.name, version, timezone: timezone ?? 'UTC' }
   return { ...none, language: languageOf(graph), names: findNodeNames(graph), execution }
 }
 

@@ -90,7 +90,7 @@ function insertGuarded(
       if (open.rows.length === 0)
         throw new Fault('CONFLICT', 'The execution that waits for this one has ended')
     }
-    const gate = await holdGate(tx, workflow.id, () => openData(data))
+    const gate = await holdGate(tx, workflow.id, () => openData(data), start.draft)
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const place = gate ? await findPlace(tx, gate, start) : NO_GATE
@@ -133,7 +133,7 @@ export async function insertExecution(
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
-        only_node, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
+        only_node, draft, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
         error_message)
       select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
         ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
@@ -141,7 +141,7 @@ export async function insertExecution(
         ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
         ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
         ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
-        ${start.onlyNode ?? null}, ${inputs}, ${outputs}, ${warning}, coalesce(${start.chatSessionId ?? null}::uuid,
+        ${start.onlyNode ?? null}, ${start.draft ?? false}, ${inputs}, ${outputs}, ${warning}, coalesce(${start.chatSessionId ?? null}::uuid,
           (select chat_session_id from cause)), ${gateId},
         case when ${waits} then clock_timestamp() end,
         case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,

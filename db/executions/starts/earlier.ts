@@ -40,7 +40,7 @@ export async function findEarlier(db: Db, workflowId: string, start: Repeatable)
 
 /** A hash of what the request contained; the order of keys in objects does not matter. */
 export function hashData({ data, given, onlyNode, asked }: Repeatable): Buffer {
-  const body = given || onlyNode ? [data, given, onlyNode, asked] : data
+  const body = given || onlyNode || asked !== undefined ? [data, given, onlyNode, asked] : data
   const text = JSON.stringify(body, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     const text = readJsonText(value)

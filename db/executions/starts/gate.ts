@@ -23,12 +23,14 @@ const UNATTENDED = new Set<Trigger>(['SCHEDULE', 'ERROR'])
 /**
  * Locks the workflow's current limit and its gate for this data, which is computed only if it matters, until the
  * transaction ends. `taken` is the number of places of the gate that are taken. Null if the workflow has no limit.
- * Throws NOT_FOUND if it is deleted.
+ * Tests of drafts have gates of their own: none waits for what is published, or takes its place. Throws NOT_FOUND if it is
+ * deleted.
  */
 export async function holdGate(
   tx: Tx,
   workflowId: string,
   data: () => Record<string, unknown>,
+  draft = false,
 ): Promise<{ id: string; taken: number; concurrency: ConcurrencySettings } | null> {
   // A change of the settings locks the row for update, so it waits until we have found our place.
   const row = await tx
@@ -40,7 +42,8 @@ export async function holdGate(
   if (!row) throw missing('workflow')
   const { concurrency } = readSettings(row.settings)
   if (!concurrency) return null
-  const id = uuidv5(concurrency.key ? renderPaths(concurrency.key, data()) : '', workflowId)
+  const key = concurrency.key ? renderPaths(concurrency.key, data()) : ''
+  const id = uuidv5(key, draft ? uuidv5('draft', workflowId) : workflowId)
   return { id, taken: await countTaken(tx, id), concurrency }
 }
 

@@ -35,6 +35,8 @@ export type AnyStart = TraceContext & {
   chatSessionId?: string
   /** The execution whose failure starts this one. */
   failed?: string
+  /** It executes another version than the published one, or is part of such a test: nothing is judged by it. */
+  draft?: boolean | undefined
   /** Outputs that nodes are given instead of being executed. */
   given?: Presets | undefined
   /** The only node to execute; all nodes if it is undefined. */
@@ -69,13 +71,13 @@ type From<Origin extends string, Needs extends keyof AnyStart, May extends keyof
  * `right` are asked for it again when they are written.
  */
 export type Start =
-  | From<'REQUEST', 'right', 'idempotencyKey' | 'given' | 'callback' | 'adopt'>
-  | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt'>
-  | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept'>
+  | From<'REQUEST', 'right', 'idempotencyKey' | 'asked' | 'given' | 'callback' | 'adopt' | 'draft'>
+  | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt' | 'draft'>
+  | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
   | From<'WEBHOOK', never, 'id' | 'once' | 'adopt'>
   | From<'SCHEDULE', 'id'>
   | From<'CHAT', 'id' | 'chatSessionId' | 'adopt', 'right'>
-  | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept'>
+  | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>
   | From<'FAILURE', 'id' | 'failed', 'adopt'>
   | From<'BATCH' | 'PLAYBOOK', 'id' | 'swept'>
 type Repeated = 'id' | 'right' | 'retriedFrom' | 'recovery' | 'prepare' | 'adopt'

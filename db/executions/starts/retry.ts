@@ -21,7 +21,7 @@ import { findReusable } from './reuse.ts'
 import { checkSingleNode } from './single.ts'
 import { readStartable, type StartableWorkflow } from './startable.ts'
 
-/** Which version of the graph to execute: the one of the earlier execution, or the workflow's newest. */
+/** Which version of the graph to execute: the one of the earlier execution, or the published one. */
 export const VERSION_CHOICES = ['same', 'current'] as const
 export type VersionChoice = (typeof VERSION_CHOICES)[number]
 
@@ -47,7 +47,7 @@ export const IN_CHAT = 'The execution replies in a chat: post the message again 
 /**
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of nodes that
  * succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR, or a BUILDER if
- * outputs were pinned or a single node was executed. Throws NOT_FOUND, and CONFLICT if the execution is open, has
+ * outputs were pinned, a single node was executed, or it is a test of a version that is not published. Throws NOT_FOUND, and CONFLICT if the execution is open, has
  * succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it was not kept.
  */
 export async function recoverExecution(
@@ -66,7 +66,10 @@ export async function recoverExecution(
   const pinned = keepPins(workflow.graph, run)
   const taken = how === 'RETRY' ? await findOutputs(store, run, before, workflow.graph) : {}
   const given: Presets = { ...taken, ...pinned }
-  const least = Object.keys(pinned).length > 0 || run.onlyNode !== null ? 'BUILDER' : 'OPERATOR'
+  // A test stays one, and needs who may test, unless its version has been published.
+  const draft = run.draft && (workflow.version !== found.version || run.parentId !== null)
+  const isTest = draft || Object.keys(pinned).length > 0 || run.onlyNode !== null
+  const least = isTest ? 'BUILDER' : 'OPERATOR'
   demand(scope, run.teamId, least)
   const newId = idempotencyKey === undefined ? uuid() : uuidv5(`${how} ${idempotencyKey}`, id)
   const refs = Object.values(given).flatMap(({ output, begun }) =>
@@ -85,6 +88,7 @@ export async function recoverExecution(
     right: { scope, least },
     retriedFrom: id,
     recovery: how,
+    draft,
     onlyNode: run.onlyNode ?? undefined,
     given: Object.keys(given).length > 0 ? given : undefined,
     prepare: (tx) => copyOutputs(tx, store, id, newId, new Set(refs)).catch(rethrowGone),
@@ -122,7 +126,7 @@ async function readEnded(scope: Scope, id: string, how: Recovery) {
   const run = await scope.store.db
     .selectFrom('executions')
     .select(['id', 'teamId', 'workflowId', 'workflowVersion', 'status', 'trigger', 'triggerNodeId'])
-    .select(['inputData', 'inputWarning', 'keepInputs', 'given', 'onlyNode'])
+    .select(['inputData', 'inputWarning', 'keepInputs', 'given', 'onlyNode', 'draft', 'parentId'])
     .select(chatPrivacyOf().as('privacy'))
     .select(
       sql<boolean>`exists (select from node_executions n

@@ -8,28 +8,27 @@ import { Fault, invalid, missing } from '../../fault.ts'
 import { copyTeamFiles } from '../../files/files.ts'
 import { findFileIds } from '../../files/named.ts'
 import { demand, type Scope } from '../../scope.ts'
-import { readVersion } from '../../workflows/versions.ts'
 import { addExecution, type StartedExecution } from './add.ts'
 import type { AnyStart, TraceContext } from './origins.ts'
 import { PINNED, wrapOutput } from './pins.ts'
-import { readStartable } from './startable.ts'
+import { chooseVersion, readStartable, type VersionChosen } from './startable.ts'
 
 /**
  * What a node that is executed alone works with: `nodes` are outputs of other nodes by id, for its
- * expressions; `item` is for a node in a loop's body. `version` is the workflow's newest unless given.
+ * expressions; `item` is for a node in a loop's body. `version` is the published one unless given.
  */
 export type SingleNodeRun = {
   input?: unknown
   nodes?: Record<string, unknown> | undefined
   item?: unknown
-  version?: number | undefined
+  version?: VersionChosen | undefined
 } & Pick<AnyStart, 'inputWarning' | 'idempotencyKey' | keyof TraceContext>
 
 /**
  * Accepts an execution of one node, with its body if it is a loop. It needs a BUILDER, because it skips the
  * nodes before this one, which may be approvals. The input is `input`, else `item`, else `{}`; `$trigger` is
  * the trigger's output if `nodes` has it, else the input. Throws NOT_FOUND for the workflow, version or node,
- * CONFLICT if the node cannot be executed alone, and INVALID if `nodes` names nodes that do not exist or are
+ * CONFLICT if the node cannot be executed alone or there is no draft, and INVALID if `nodes` names nodes that do not exist or are
  * executed themselves.
  */
 export async function startSingleNode(
@@ -44,8 +43,9 @@ export async function startSingleNode(
     return true
   })
   if (!found) throw missing('workflow')
-  const { version = found.version, inputWarning, idempotencyKey, traceparent, tracestate } = single
-  const graph = version === found.version ? found.graph : await readVersion(store, workflowId, version)
+  const { inputWarning, idempotencyKey, traceparent, tracestate } = single
+  const { workflow, draft } = await chooseVersion(store, found, single.version)
+  const { graph } = workflow
   checkSingleNode(graph, nodeId)
   const nodes = single.nodes ?? {}
   const problems = Object.keys(nodes).flatMap((id) => checkOther(graph, id, nodeId))
@@ -57,28 +57,25 @@ export async function startSingleNode(
   if (!isObject(input)) Object.assign(given, presetInput(wrapOutput(input)))
   const start = findStart(graph)
   const files = findFileIds(input, nodes, single.item)
-  return addExecution(
-    store,
-    { ...found, version, graph },
-    {
-      origin: 'SINGLE_NODE',
-      node: { id: start && Object.hasOwn(nodes, start.id) ? start.id : INPUT_TRIGGER },
-      trigger: scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL',
-      data: isObject(input) ? input : { value: input },
-      by: scope.actor,
-      right: { scope, least: 'BUILDER' },
-      onlyNode: nodeId,
-      asked: single.version,
-      inputWarning,
-      ...(Object.keys(given).length > 0 ? { given } : {}),
-      ...(files.size > 0
-        ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }
-        : {}),
-      idempotencyKey,
-      traceparent,
-      tracestate,
-    },
-  )
+  return addExecution(store, workflow, {
+    origin: 'SINGLE_NODE',
+    draft,
+    node: { id: start && Object.hasOwn(nodes, start.id) ? start.id : INPUT_TRIGGER },
+    trigger: scope.actor.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL',
+    data: isObject(input) ? input : { value: input },
+    by: scope.actor,
+    right: { scope, least: 'BUILDER' },
+    onlyNode: nodeId,
+    asked: single.version,
+    inputWarning,
+    ...(Object.keys(given).length > 0 ? { given } : {}),
+    ...(files.size > 0
+      ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }
+      : {}),
+    idempotencyKey,
+    traceparent,
+    tracestate,
+  })
 }
 
 /** Throws NOT_FOUND if the graph has no such node, and CONFLICT if the node cannot be executed alone. */

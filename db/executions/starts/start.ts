@@ -14,12 +14,12 @@ import { NO_GATE } from './gate.ts'
 import type { AnyStart, TraceContext } from './origins.ts'
 import { type Pins, readPins } from './pins.ts'
 import { rememberStarted } from './runstart.ts'
-import { readStartable, recallStartable } from './startable.ts'
+import { chooseVersion, readStartable, recallStartable, type VersionChosen } from './startable.ts'
 
 /**
- * Accepts an execution that a caller asks for (OPERATOR; BUILDER if outputs are `pinned`): writes the PENDING row and
+ * Accepts an execution that a caller asks for (OPERATOR; BUILDER if outputs are `pinned` or a `version` is chosen): writes the PENDING row and
  * its START errand in one statement. The workflow may be inactive. Throws NOT_FOUND if the team has no such workflow,
- * CONFLICT if the graph has no trigger, the key was used with other data, or the workflow's limit turns it away, and
+ * CONFLICT if the graph has no trigger, there is no draft, the key was used with other data, or the workflow's limit turns it away, and
  * INVALID for pinned outputs that do not fit the graph.
  */
 export async function startExecution(
@@ -28,16 +28,19 @@ export async function startExecution(
   {
     pinned = {},
     callback: target,
+    version,
     ...input
-  }: { teamId: string; pinned?: Pins | undefined; callback?: CallbackTarget | undefined } & Pick<
-    AnyStart,
-    'data' | 'inputWarning' | 'idempotencyKey' | keyof TraceContext
-  >,
+  }: {
+    teamId: string
+    pinned?: Pins | undefined
+    callback?: CallbackTarget | undefined
+    version?: VersionChosen | undefined
+  } & Pick<AnyStart, 'data' | 'inputWarning' | 'idempotencyKey' | keyof TraceContext>,
 ): Promise<StartedExecution> {
   const { store, actor: by } = scope
   const hasPins = Object.keys(pinned).length > 0
-  // An approval can be skipped by pinning it, so this needs the right to change the graph.
-  const right: Right = { scope, least: hasPins ? 'BUILDER' : 'OPERATOR' }
+  // An approval can be skipped by pinning it, or in a version without it, so this needs the right to change the graph.
+  const right: Right = { scope, least: hasPins || version !== undefined ? 'BUILDER' : 'OPERATOR' }
   const trigger = by.kind === 'SDK_TOKEN' ? 'API' : 'MANUAL'
   // A caller who may start executions may read those of the team, except in others' chats, and so may give their files
   // to a new one.
@@ -46,15 +49,17 @@ export async function startExecution(
     files.size > 0
       ? (tx: Tx, id: string) => copyTeamFiles(tx, scope, { teamId: input.teamId, to: id, which: files })
       : undefined
-  if (!hasPins && !target && !adopt) {
+  if (!hasPins && !target && !adopt && version === undefined) {
     const started = await startUnchanged(store, workflowId, input.teamId, { ...input, trigger, by, right })
     if (started) return started
   }
-  const workflow = await readStartable(store, workflowId, (teamId) => {
+  const found = await readStartable(store, workflowId, (teamId) => {
     demand(scope, teamId, 'OPERATOR')
     return teamId === input.teamId
   })
-  if (!workflow) throw new Fault('NOT_FOUND', 'The team has no such workflow')
+  if (!found) throw new Fault('NOT_FOUND', 'The team has no such workflow')
+  if (version !== undefined) demand(scope, found.teamId, right.least)
+  const { workflow, draft } = await chooseVersion(store, found, version)
   const node = findStart(workflow.graph)
   if (!node) throw new Fault('CONFLICT', 'The workflow has no trigger to start at')
   demand(scope, workflow.teamId, right.least)
@@ -63,6 +68,8 @@ export async function startExecution(
   return addExecution(store, workflow, {
     ...input,
     origin: 'REQUEST',
+    asked: version,
+    draft,
     node,
     trigger,
     by,

@@ -4,14 +4,18 @@ import type { Graph } from '../../../workflows/graph/graph.ts'
 import { perDatabase } from '../../cache.ts'
 import type { Store } from '../../scope.ts'
 import { readSettings, type WorkflowSettings } from '../../workflows/settings.ts'
-import { readVersion } from '../../workflows/versions.ts'
+import { noDraft, readVersion } from '../../workflows/versions.ts'
 
-/** A workflow as it is now, with all that starting an execution needs; `graph` is that of `version`. */
+/**
+ * A workflow as it is now, with all that starting an execution needs; `graph` is that of `version`, the published one
+ * unless another was chosen (see chooseVersion).
+ */
 export type StartableWorkflow = {
   id: string
   teamId: string
   name: string
   version: number
+  draftVersion: number | null
   active: boolean
   settings: WorkflowSettings
   graph: Graph
@@ -30,7 +34,8 @@ export async function readStartable(
 ): Promise<StartableWorkflow | undefined> {
   const row = await store.db
     .selectFrom('workflows')
-    .select(['id', 'teamId', 'name', 'version', 'active', 'settings', sql<string>`xmin::text`.as('stamp')])
+    .select(['id', 'teamId', 'name', 'version', 'draftVersion', 'active', 'settings'])
+    .select(sql<string>`xmin::text`.as('stamp'))
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row || !admits(row.teamId)) return undefined
@@ -42,6 +47,25 @@ export async function readStartable(
   }
   lastReadOf(store.db).set(id, { ...workflow, stamp })
   return workflow
+}
+
+/** The version that a test executes: the one of this number, or the draft. */
+export type VersionChosen = number | 'draft'
+
+/**
+ * The workflow with the version that was asked for, the published one if none was. `draft`: it is another one. Throws
+ * NOT_FOUND for a version that there is not, and CONFLICT if there is no draft.
+ */
+export async function chooseVersion(
+  store: Store,
+  workflow: StartableWorkflow,
+  chosen: VersionChosen | undefined,
+): Promise<{ workflow: StartableWorkflow; draft: boolean }> {
+  const version = chosen === 'draft' ? workflow.draftVersion : (chosen ?? workflow.version)
+  if (version === null) throw noDraft('CONFLICT')
+  if (version === workflow.version) return { workflow, draft: false }
+  const graph = await readVersion(store, workflow.id, version)
+  return { workflow: { ...workflow, version, graph }, draft: true }
 }
 
 const lastReadOf = perDatabase(() => new LRUCache<string, StartableWorkflow>({ max: 200 }))

@@ -68,6 +68,7 @@ export async function startChild(
     node,
     // What evaluations and playbooks begin stays theirs, however deep: it is not judged, and counts for no alert.
     trigger: INHERITED.find((trigger) => trigger === parent.trigger) ?? 'SUB_WORKFLOW',
+    draft: parent.draft,
     data: call.input,
     by: { kind: parent.startedByKind, id: parent.startedById, name: '' },
     traceparent: call.traceparent,
@@ -113,13 +114,14 @@ type Ancestor = {
   teamId: string
   depth: number
   trigger: string
+  draft: boolean
   startedByKind: 'USER' | 'SDK_TOKEN' | 'SYSTEM'
   startedById: string | null
 }
 
 /** The execution itself and its ancestors, the nearest first. */
 async function readAncestors(store: Store, executionId: string): Promise<Ancestor[]> {
-  const columns = sql`e.parent_id, e.workflow_id, e.workflow_name, e.team_id, e.depth, e.trigger, e.started_by_kind, e.started_by_id`
+  const columns = sql`e.parent_id, e.workflow_id, e.workflow_name, e.team_id, e.depth, e.trigger, e.draft, e.started_by_kind, e.started_by_id`
   const { rows } = await sql<Ancestor>`
     with recursive above as (
       select ${columns}, 0 as steps from executions e where e.id = ${executionId}

@@ -50,7 +50,7 @@ export async function listSampleable(
         select e.id, row_number() over (partition by e.workflow_id order by md5(e.id::text)) as place
         from executions e
         where e.team_id = ${teamId} and e.completed_at >= ${from} and e.completed_at < ${to}
-          and e.status in ('SUCCESS', 'FAILED') and e.trigger not in ('EVALUATION', 'PLAYBOOK')
+          and e.status in ('SUCCESS', 'FAILED') and e.trigger not in ('EVALUATION', 'PLAYBOOK') and not e.draft
           and e.only_node is null and e.keep_inputs and e.input_bytes <= ${MOST_BYTES}
       ) placed where place <= ${OF_WORKFLOW} order by place, md5(id::text) limit ${OF_TEAM})
     select e.id, e.team_id, e.workflow_id, e.workflow_version, e.status, e.trigger_node_id, e.only_node, e.trigger,

@@ -18,9 +18,9 @@ const IS_JUDGING = sql`(c.node_id = ${sql.lit(JUDGING_NODE)} and c.activity_id l
 /** Whether a row of `model_calls c` is of an execution, and its `execution_id` the id of one. */
 export const IS_OF_RUN = sql`(c.workflow_id <> ${sql.lit(NO_WORKFLOW)} and not ${IS_JUDGING})`
 
-/** Whether a row of `model_calls c` counts for alerts: not what evaluations and playbooks have begun. */
+/** Whether a row of `model_calls c` counts for alerts: not what evaluations, playbooks and tests of drafts have begun. */
 export const IS_WATCHED = sql`(not ${IS_JUDGING} and coalesce((
-  select e.trigger not in ('EVALUATION', 'PLAYBOOK') from executions e where e.id = c.execution_id), true))`
+  select e.trigger not in ('EVALUATION', 'PLAYBOOK') and not e.draft from executions e where e.id = c.execution_id), true))`
 
 /**
  * Who calls a model: an attempt of a node, or of a step of an agent. Outside of executions the workflow is NO_WORKFLOW, and

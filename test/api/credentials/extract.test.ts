@@ -206,3 +206,24 @@ test('stored versions are migrated in place, while an execution of them goes on'
     await other.close()
   }
 })
+
+test('the draft of a workflow has its secrets moved too, and equal ones share a credential', async () => {
+  const at = (host: string, key: string) => ({
+    ...{ id: host, type: 'HTTP_REQUEST' },
+    config: { url: `http://${place}/${host}`, headers: { 'X-Api-Key': key } },
+  })
+  const nodes = [NODES[0]!, at('one', 'shared key')] as typeof NODES
+  const id = await createOld(nodes, [{ source: 'start', target: 'one' }])
+  await sql`insert into workflow_versions (workflow_id, version, nodes, edges, expressions, node_count, notes, draft)
+    select workflow_id, 2, replace(nodes::text, 'GET', 'POST')::json, edges, expressions, node_count, notes, true
+    from workflow_versions where workflow_id = ${id}`.execute(host.store.db)
+  await sql`update workflows set draft_version = 2, last_draft = 2 where id = ${id}`.execute(host.store.db)
+  const { body } = await extract(id)
+  expect(body).toMatchObject({ version: 3, draftVersion: 4, problems: [] })
+  expect(body.credentials).toHaveLength(1)
+  const read = (query: string) => host.ask<Body>('GET', `/api/workflows/${id}${query}`)
+  for (const { nodes } of [await read(''), await read('?version=draft')])
+    expect(nodes[1].config).toMatchObject({ credentialId: body.credentials[0].id, headers: {} })
+  expect(await read('')).toMatchObject({ version: 3, draftVersion: 4 })
+  expect((await extract(id)).body).toMatchObject({ version: 3, draftVersion: 4, credentials: [] })
+})

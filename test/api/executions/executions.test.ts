@@ -193,6 +193,7 @@ test('lists filter by status, workflow and time, count what matches, and page ne
   })
   expect(all.content[8]).toEqual({
     id: ids[1],
+    draft: false,
     workflowId: first,
     workflowName: expect.any(String),
     status: 'FAILED',

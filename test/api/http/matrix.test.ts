@@ -117,6 +117,8 @@ const ENTRIES: Record<string, string[]> = {
   createWorkflow: ['WORKFLOW_CREATED'],
   updateWorkflow: ['WORKFLOW_DEACTIVATED'],
   deleteWorkflow: ['WORKFLOW_DELETED'],
+  publishWorkflow: ['WORKFLOW_PUBLISHED'],
+  discardDraft: ['WORKFLOW_DRAFT_DISCARDED'],
   restoreVersion: ['WORKFLOW_VERSION_RESTORED'],
   deleteVersion: ['WORKFLOW_VERSION_DELETED'],
   exportWorkflow: ['WORKFLOW_EXPORTED'],
@@ -274,6 +276,7 @@ async function makeWorld() {
     nodes: NODES.map((node) => ({ ...node, name: node.id })),
     edges: EDGES,
   })
+  await updateWorkflow(scope, workflow.id, { draft: true, nodes: NODES, edges: EDGES })
   const totals = { nodes: 0, works: 0, noted: 0, stopped: 0 }
   const report = JSON.stringify({ mapped: [], problems: [], stickyNotes: 0, totals, groups: [] })
   await db.insertInto('importReports').values({ workflowId: workflow.id, report }).execute()

@@ -59,6 +59,11 @@ test('every saved graph can be read as its version', async () => {
     restoredFrom: null,
     expressions: 2,
     strict: false,
+    draft: false,
+    published: true,
+    publishedAt: expect.stringMatching(/Z$/),
+    publishedBy: { id: expect.any(String), name: 'Ada Byron' },
+    note: null,
   }
   expect(body.content).toEqual([
     { ...common, version: 3, nodeCount: 2, current: true, inUse: true },
@@ -228,7 +233,7 @@ test('a version that is current or has executions cannot be deleted; any other c
   await service.call('PUT', path, builder, { edges })
   const remove = (version: number, as = builder) => service.call('DELETE', `${versions}/${version}`, as)
   expect((await remove(1, operator)).status).toBe(403)
-  expect((await remove(3)).body.message).toBe('Version 3 is the current one')
+  expect((await remove(3)).body.message).toBe('Version 3 is the published one')
   const kept = await remove(2)
   expect([kept.status, kept.body.message]).toEqual([409, 'Version 2 has executions, so it cannot be deleted'])
   expect((await remove(1)).status).toBe(200)

@@ -81,6 +81,8 @@ test('nodes, edges and description may be left out', async () => {
     expressions: 2,
     settings: DEFAULT_SETTINGS,
     version: 1,
+    publishedVersion: 1,
+    draftVersion: null,
   })
 })
 
@@ -98,6 +100,8 @@ test('a read returns the graph in its stored form, with settings and version', a
     expressions: 2,
     settings: { ...DEFAULT_SETTINGS, timeoutMs: 5_000 },
     version: 1,
+    publishedVersion: 1,
+    draftVersion: null,
   })
 })
 
