@@ -116,7 +116,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createMemberRoutes())
     .route('/', createTokenRoutes())
     .route('/', createWorkflowRoutes(deps))
-    .route('/', createStartRoutes(deps, seats))
+    .route('/', createStartRoutes(deps, seats, readAway))
     .route('/', createVersionRoutes(deps))
     .route('/', createDraftRoutes(deps))
     .route('/', createTransferRoutes())

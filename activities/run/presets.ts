@@ -1,6 +1,7 @@
 import { packOutput } from '../../db/executions/records/outputs.ts'
 import type { Store } from '../../db/scope.ts'
 import { presetOutputs } from '../../workflows/graph/compile.ts'
+import { readPart } from '../../workflows/graph/part.ts'
 import { presetSingle } from '../../workflows/graph/single.ts'
 import type { BegunAgent, Envelope, Plan, Presets } from '../../workflows/run/plan.ts'
 
@@ -29,7 +30,9 @@ export async function applyPresets(
       : { ...preset, output: await packOutput(store, execution.id, output.v, maxBytes) }
     if (preset.begun) packed[id].begun = await packBegun(store, execution.id, preset.begun)
   }
-  return execution.onlyNode === null ? presetOutputs(plan, packed) : presetSingle(plan, packed, input)
+  return readPart(execution.onlyNode).onlyNode === null
+    ? presetOutputs(plan, packed)
+    : presetSingle(plan, packed, input)
 }
 
 /** What the record of a step that is taken over shows travels inline up to this many bytes. */

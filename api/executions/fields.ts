@@ -127,7 +127,11 @@ export const ExecutionSchema = v.pipe(
     ),
     onlyNode: v.pipe(
       v.nullable(v.string()),
-      v.description('The node that was executed alone; null if the whole workflow was executed'),
+      v.description('The node that was executed alone; null if it was not one node alone'),
+    ),
+    until: v.pipe(
+      v.nullable(v.string()),
+      v.description('The node up to which it was executed: no record of others says that they were skipped'),
     ),
     draft,
     callback: v.pipe(

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { readPart } from '../../workflows/graph/part.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import type { Tx } from '../connection.ts'
 import { missing } from '../fault.ts'
@@ -50,8 +51,9 @@ export type ExecutionDetail = {
   retriedFrom: string | null
   recovery: Recovery | null
   retries: string[]
-  /** The only node that was executed; null if all were. */
+  /** The only node that was executed, or the one that the execution led to; both null if it was of the whole graph. */
   onlyNode: string | null
+  until: string | null
   /** It is a test of another version than the published one, or part of one. */
   draft: boolean
   callback: CallbackView | null
@@ -148,7 +150,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     retriedFrom: row.retriedFrom,
     recovery: row.recovery as Recovery | null,
     retries: row.retries,
-    onlyNode: row.onlyNode,
+    ...readPart(row.onlyNode),
     draft: row.draft,
     callback: showCallback(row.callback),
     usage: sums && readSums(sums),

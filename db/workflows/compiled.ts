@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { compilePlan } from '../../workflows/graph/compile.ts'
+import { prunePlan, readPart } from '../../workflows/graph/part.ts'
 import { cutPlan } from '../../workflows/graph/single.ts'
 import type { Plan } from '../../workflows/run/plan.ts'
 import { workInTurns } from '../../workflows/turns.ts'
@@ -14,11 +15,12 @@ type PlannedRun = {
   workflowId: string
   workflowVersion: number
   triggerNodeId: string
+  /** As it is stored: see readPart. */
   onlyNode: string | null
 }
 
 /**
- * The plan of a version for executions that start at one trigger, or that consist of one node. It is compiled
+ * The plan of a version for executions that start at one trigger, or that consist of a part of the graph. It is compiled
  * once and then cached, since versions never change. Throws NOT_FOUND.
  */
 export function readCompiledPlan(store: Store, run: PlannedRun): Promise<Plan> {
@@ -38,5 +40,7 @@ async function compile(store: Store, run: PlannedRun): Promise<Plan> {
   const { teamId, workflowId, workflowVersion: version, triggerNodeId, onlyNode } = run
   const graph = await readVersion(store, workflowId, version)
   const whole = await workInTurns(compilePlan(graph, { workflowId, version, triggerNodeId }), teamId)
-  return onlyNode ? cutPlan(whole, onlyNode) : whole
+  const part = readPart(onlyNode)
+  if (part.until !== null) return prunePlan(whole, part.until)
+  return part.onlyNode === null ? whole : cutPlan(whole, part.onlyNode)
 }

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { readDispositionName } from '../../../activities/files/disposition.ts'
 import { describeLarge } from '../../../activities/reading/json.ts'
 import type { Delivery } from '../../../db/executions/starts/signature.ts'
-import { beginWebhookSignature, type Webhook } from '../../../db/executions/starts/webhooks.ts'
+import type { beginWebhookSignature, Webhook } from '../../../db/executions/starts/webhooks.ts'
 import { removeStored, type StoredFile, storeFile } from '../../../db/files/store.ts'
 import { MAX_FILE_BYTES } from '../../../workflows/nodes/files.ts'
 import type { BodyReader } from '../../bodies/away.ts'
@@ -24,7 +24,7 @@ const MAX_COUNT = 20
 /** The name of the file that has a body as it was sent. */
 const RAW_NAME = 'rawBody'
 
-type HookBody = {
+export type HookBody = {
   body: unknown
   /** The file of the body as it was sent, if the trigger wants it. */
   rawBody?: { file: StoredFile }
@@ -36,8 +36,8 @@ type HookBody = {
 }
 
 /**
- * Reads the body of a request to a webhook, decompressed, and checks its signature, which is of the bytes as they were
- * sent. Where the trigger takes files, those of a form and a body that is neither JSON, a form nor plain text are stored
+ * Reads the body of a request to a webhook, decompressed, and checks what it was `signed` with, which is of the bytes as
+ * they were sent. Where the trigger takes files, those of a form and a body that is neither JSON, a form nor plain text are stored
  * as they come; they belong to no execution yet. Throws TOO_LARGE over a limit, INVALID for a body that is not what it
  * says, UNSUPPORTED_TYPE for an unknown compression, UNAUTHENTICATED for a wrong signature, and THROTTLED if the team has
  * too many uploads under way. Then nothing of it is kept.
@@ -54,7 +54,7 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Body
     }
   }
 
-  async function receiveWhole(c: Context<AppEnv>, hook: Webhook, signed: Signed): Promise<HookBody> {
+  async function receiveWhole(c: Context<AppEnv>, hook: Webhook, signed: SignedBody): Promise<HookBody> {
     const type = c.req.header('content-type') ?? ''
     const steps = readEncodings(c.req.header('content-encoding'))
     const bytes = await readBytes(c)
@@ -73,7 +73,7 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Body
     return { ...received, rawBody: { file }, files: [file] }
   }
 
-  async function receiveStream(c: Context<AppEnv>, hook: Webhook, signed: Signed): Promise<HookBody> {
+  async function receiveStream(c: Context<AppEnv>, hook: Webhook, signed: SignedBody): Promise<HookBody> {
     const type = c.req.header('content-type') ?? ''
     const steps = readEncodings(c.req.header('content-encoding'))
     const { teamId } = hook.workflow
@@ -114,14 +114,13 @@ export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: Body
     return { body, rawBody: { file: files[0]! }, files, delivery }
   }
 
-  return async (c: Context<AppEnv>, hook: Webhook): Promise<HookBody> => {
-    const signed = await beginWebhookSignature(store, hook, (name) => c.req.header(name))
+  return async (c: Context<AppEnv>, hook: Webhook, signed: SignedBody): Promise<HookBody> => {
     const isStream = hook.files && bringsFile(c.req.header('content-type'))
     return isStream ? inSeat(hook, () => receiveStream(c, hook, signed)) : receiveWhole(c, hook, signed)
   }
 }
 
-type Signed = Awaited<ReturnType<typeof beginWebhookSignature>>
+export type SignedBody = Awaited<ReturnType<typeof beginWebhookSignature>>
 
 /** A compressed body is no longer of the type that the body names. */
 function describeRaw(type: string, steps: string[]) {

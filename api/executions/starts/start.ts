@@ -5,9 +5,11 @@ import type { StartedExecution } from '../../../db/executions/starts/add.ts'
 import { startExecution } from '../../../db/executions/starts/start.ts'
 import { EXECUTION_STATUSES } from '../../../db/executions/status.ts'
 import { Fault } from '../../../db/fault.ts'
+import type { Problem } from '../../../workflows/problem.ts'
+import type { BodyReader } from '../../bodies/away.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
 import { accept } from '../../http/accept.ts'
-import { ById, objectField, uuidField } from '../../http/fields.ts'
+import { ById, boundedString, objectField, uuidField } from '../../http/fields.ts'
 import { EXAMPLE_ID, idSchema, LOCATION_HEADER, timeSchema, warningsEntry } from '../../http/responses.ts'
 import { carryOutEach } from '../../outbox.ts'
 import { listWarnings, warnLargeNumbers, warnUnknownKeys } from '../../warnings.ts'
@@ -16,19 +18,52 @@ import type { Seats } from '../seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitMsField } from '../wait.ts'
 import { callbackFields, checkCallback } from './callback.ts'
 import { chosenVersionField } from './chosenversion.ts'
+import { startWithFiles } from './hookcall.ts'
 import { IDEMPOTENCY_HEADER, readIdempotencyKey } from './idempotency.ts'
 import { pinnedField } from './pins.ts'
+import { checkOneInput, createRequestReader, requestSchema, warnBodiless } from './request.ts'
 
 const NewExecution = v.pipe(
   v.object({
     teamId: uuidField,
     data: v.optional(objectField),
+    request: v.pipe(
+      v.optional(requestSchema),
+      v.description(
+        'In place of `data`, where the execution starts at a WEBHOOK_TRIGGER: a call, which becomes the ' +
+          'output of the trigger as a real one does',
+      ),
+    ),
+    trigger: v.pipe(
+      v.optional(boundedString(100)),
+      v.description('The id of the trigger to start at; default: the MANUAL_TRIGGER, else the first one'),
+    ),
+    until: v.pipe(
+      v.optional(boundedString(100)),
+      v.description(
+        'Needs the role BUILDER or higher. The id of a node outside of loops: only this node and what leads ' +
+          'to it are executed',
+      ),
+    ),
+    reuseFrom: v.pipe(
+      v.optional(uuidField),
+      v.description(
+        'Needs the role BUILDER or higher. An ended execution of the workflow: its input is used, and the ' +
+          'outputs of its nodes are reused as in a retry, but not that of `until`',
+      ),
+    ),
     pinned: pinnedField,
     version: chosenVersionField,
     ...callbackFields,
   }),
   checkCallback(),
+  checkOneInput(),
 )
+
+type GivenInput = Pick<
+  v.InferOutput<typeof NewExecution>,
+  'teamId' | 'data' | 'request' | 'trigger' | 'version'
+>
 
 /** The entries of a response that accepts an execution. */
 export const startedEntries = {
@@ -58,8 +93,43 @@ export const STARTED_RESPONSE = {
   links: { readExecution: { parameters: BY_ID }, cancelExecution: { parameters: BY_ID } },
 }
 
+const EXECUTED_RESPONSE = {
+  ...STARTED_RESPONSE,
+  schema: v.pipe(
+    v.object({
+      ...startedEntries,
+      takenOver: v.pipe(
+        v.optional(v.array(v.string())),
+        v.description(
+          'With `reuseFrom`: the nodes that are not executed again, because their outputs are reused',
+        ),
+        v.examples([['fetch']]),
+      ),
+    }),
+    v.title('ExecutedWorkflow'),
+  ),
+}
+
 /** The route that starts an execution by hand or over the API. */
-export function createStartRoutes(deps: ApiDeps, seats: Seats) {
+export function createStartRoutes(deps: ApiDeps, seats: Seats, readAway: BodyReader) {
+  const readRequest = createRequestReader(deps, readAway)
+  const readInput = async (c: Context<AppEnv>, id: string, given: GivenInput) => {
+    const { teamId, data, request, trigger, version } = given
+    if (!request) return { data, trigger, version, call: undefined }
+    const { hook, call, files, warning } = await readRequest(c.get('scope'), id, {
+      teamId,
+      trigger,
+      version,
+      request,
+    })
+    return {
+      data: { ...call },
+      trigger: hook.node.id,
+      version,
+      call: { asked: request, files },
+      ...(warning === undefined ? {} : { inputWarning: warning }),
+    }
+  }
   return new Hono<AppEnv>().post(
     '/api/workflows/:id/execute',
     accept({
@@ -67,8 +137,10 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
       tag: 'Workflows',
       summary: 'Execute a workflow',
       description:
-        'Starts an execution at the MANUAL_TRIGGER, or at the first trigger if there is none, whether or ' +
-        'not the workflow is active. The response does not wait for its end, unless `waitMs` or the header ' +
+        'Starts an execution at the MANUAL_TRIGGER, or at the first trigger if there is none, or at ' +
+        '`trigger`, whether or not the workflow is active. The output of the trigger is `data`; for a ' +
+        'WEBHOOK_TRIGGER, `request` describes a call that is read as a real one, except that neither secret ' +
+        'nor signature is asked for. The response does not wait for its end, unless `waitMs` or the header ' +
         '`Prefer: wait=<seconds>` asks for that: if the execution has ended by then, it is the response (200). ' +
         'A workflow without a trigger cannot be executed (409). With `version` a BUILDER tries the draft or another ' +
         'version than the published one (`draft`). A `callbackUrl` gets a POST with the ' +
@@ -86,40 +158,47 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats) {
           schema: EndedExecutionSchema,
           headers: LOCATION_HEADER,
         },
-        202: STARTED_RESPONSE,
+        202: EXECUTED_RESPONSE,
       },
       faults: [409],
     }),
     async (c) => {
       const {
         teamId,
-        data = {},
         pinned,
-        version,
         callbackUrl: url,
         callbackSecret: secret,
+        until,
+        reuseFrom,
+        ...given
       } = c.req.valid('json')
       const { id } = c.req.valid('param')
+      const { data, ...more } = await readInput(c, id, { teamId, ...given })
       const input = {
         teamId,
         data,
         pinned,
-        version,
+        until,
+        reuseFrom,
         callback: url && secret ? { url, secret } : undefined,
         idempotencyKey: readIdempotencyKey(c),
         inputWarning: c.get('largeNumbers'),
+        ...more,
         ...c.get('trace'),
       }
-      const started = await startExecution(c.get('scope'), id, input)
+      const { start, ...started } = await startWithFiles(deps.store, more.call?.files ?? [], () =>
+        startExecution(c.get('scope'), id, input),
+      )
+      const warnings = reuseFrom === undefined ? warnBodiless(start, data) : []
       const { executionId, fresh } = started
       const wait = readWait(c, c.req.valid('query'))
       const awaited = wait.ms > 0 && awaitEnd(deps, c, executionId, { seats, fresh, ...wait })
       // It may be refused while the execution is still being started, before its result is awaited.
       if (awaited) awaited.catch(() => {})
-      const response = await startAndRespond(deps, c, started)
+      const response = await startAndRespond(deps, c, started, warnings)
       if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
       const ended = await readExecution(c.get('scope'), executionId, deps.temporalUi)
-      return c.json({ executionId, ...ended, ...warnOfKeys(c) }, 200)
+      return c.json({ executionId, ...ended, ...listWarnings([...warnOfKeys(c), ...warnings]) }, 200)
     },
   )
 }
@@ -139,19 +218,23 @@ const DATA_WORDS = ['input', 'inputs', 'inputData', 'payload', 'body', 'json', '
 const DATA_KEYS = Object.fromEntries(DATA_WORDS.map((word) => [word, 'data']))
 
 function warnOfKeys(c: Context<AppEnv>) {
-  return listWarnings([...warnUnknownKeys(c, DATA_KEYS), ...warnLargeNumbers(c)])
+  return [...warnUnknownKeys(c, DATA_KEYS), ...warnLargeNumbers(c)]
 }
 
 /**
  * Starts an accepted execution in Temporal and responds 202: RUNNING if Temporal took it, else PENDING. Keys of
- * the body that were not read become warnings.
+ * the body that were not read become warnings, beside `warnings`.
  */
 export async function startAndRespond(
   deps: ApiDeps,
   c: Context<AppEnv>,
   { fresh, queued, ...started }: StartedExecution,
+  warnings: Problem[] = [],
 ) {
   c.header('Location', `/api/executions/${started.executionId}`)
   const taken = fresh && !queued && (await carryOutEach(deps, 'START', [started.executionId]))
-  return c.json({ ...started, ...(taken ? { status: 'RUNNING' } : {}), ...warnOfKeys(c) }, 202)
+  return c.json(
+    { ...started, ...(taken ? { status: 'RUNNING' } : {}), ...listWarnings([...warnOfKeys(c), ...warnings]) },
+    202,
+  )
 }

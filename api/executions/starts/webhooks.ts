@@ -1,21 +1,17 @@
-import { type Context, Hono } from 'hono'
+import { Hono } from 'hono'
 import * as v from 'valibot'
 import {
+  beginWebhookSignature,
   checkWebhookSecret,
   findWebhooks,
   startWebhook,
-  type Webhook,
-  type WebhookCall,
 } from '../../../db/executions/starts/webhooks.ts'
 import { Fault } from '../../../db/fault.ts'
-import { removeStored } from '../../../db/files/store.ts'
-import { CALL_MARK } from '../../../db/operation/callmark.ts'
 import type { BodyReader } from '../../bodies/away.ts'
-import { collectByName } from '../../bodies/names.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
 import { accept } from '../../http/accept.ts'
 import { uuidField } from '../../http/fields.ts'
-import { createReceiver } from './hookbody.ts'
+import { createCallReader, startWithFiles } from './hookcall.ts'
 import { STARTED_RESPONSE, startAndRespond } from './start.ts'
 import { AWAITED_RESPONSES, startAndAcknowledge, startAndRelayAnswer } from './webhookresponse.ts'
 
@@ -27,7 +23,7 @@ const OneHook = v.object({ workflowId: uuidField, path: v.string() })
  * authorization, proxy-authorization, the secret header and the signature's are left out.
  */
 export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
-  const receive = createReceiver(deps, readAway)
+  const readCall = createCallReader(deps, readAway)
   return new Hono<AppEnv>().all(
     '/hooks/:workflowId/:path',
     accept({
@@ -58,27 +54,11 @@ export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
       c.set('teamId', hook.workflow.teamId)
       const given = hook.secretHeader === null ? undefined : c.req.header(hook.secretHeader)
       await checkWebhookSecret(deps.store, hook, given)
-      const { body, rawBody, files, ...checked } = await receive(c, hook)
-      const asked = {
-        body,
-        ...(rawBody ? { rawBody } : {}),
-        query: collectByName(new URL(c.req.url).searchParams),
-        headers: readHeaders(c, hook),
-      }
-      const call =
-        hook.node.config.shape === 'n8n'
-          ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
-          : { ...asked, method: c.req.method }
-      const started = await startWebhook(deps.store, hook, call, {
-        ...checked,
-        files,
-        ...c.get('trace'),
-      }).catch(async (error) => {
-        await removeStored(deps.store, files)
-        throw error
-      })
-      // The execution that was started before has those of its own request.
-      if (!started.fresh) await removeStored(deps.store, files)
+      const signed = await beginWebhookSignature(deps.store, hook, (name) => c.req.header(name))
+      const { call, files, ...checked } = await readCall(c, hook, signed)
+      const started = await startWithFiles(deps.store, files, () =>
+        startWebhook(deps.store, hook, call, { ...checked, files, ...c.get('trace') }),
+      )
       // The answer of an execution goes to the caller who sent its delivery first; one who repeats the delivery learns
       // only the id.
       const { mode, respond } = hook.response
@@ -87,16 +67,4 @@ export function createWebhookRoutes(deps: ApiDeps, readAway: BodyReader) {
       return startAndRelayAnswer(deps, c, hook, started)
     },
   )
-}
-
-/** What a Webhook node of n8n outputs. */
-function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
-  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
-}
-
-function readHeaders(c: Context, hook: Webhook): Record<string, string> {
-  const signature = hook.signature?.header.toLowerCase()
-  const withheld = [CALL_MARK, hook.secretHeader, signature]
-  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
-  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
 }

@@ -3,6 +3,7 @@ import { splitStep } from '../../../workflows/run/walk.ts'
 import { write } from '../../change.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
+import { isNotSingle } from '../part.ts'
 import type { RequestRow } from '../requests/exchange.ts'
 import { nodeExecutionId } from './projection.ts'
 
@@ -122,7 +123,7 @@ export async function readUnanswered(
       union all
       select e.id, e.retried_from, e.recovery, e.only_node, e.workflow_version, asked.depth + 1
       from asked join executions e on e.id = asked.retried_from and e.workflow_version = asked.workflow_version
-      where asked.recovery = 'RETRY' and asked.only_node is null and asked.depth < ${MOST_EARLIER}
+      where asked.recovery = 'RETRY' and ${isNotSingle('asked.only_node')} and asked.depth < ${MOST_EARLIER}
         and not exists (select from node_executions n
           where n.execution_id = asked.id and n.node_id = ${nodeId} and n.iteration = ${iteration}))
     select n.request_key as key, n.request_hash as hash

@@ -163,8 +163,8 @@ export async function insertExecution(
  * The execution without which there would not be the new one. What it has of a chat goes on to the new one, so it must
  * not be deleted before that is written: it would no longer be known whose chat it is.
  */
-function findCause({ parent, retriedFrom, failed }: AnyStart): string | null {
-  return parent?.executionId ?? retriedFrom ?? failed ?? null
+function findCause({ parent, retriedFrom, reusedFrom, failed }: AnyStart): string | null {
+  return parent?.executionId ?? retriedFrom ?? reusedFrom ?? failed ?? null
 }
 
 function rethrowMissing(error: unknown): never {

@@ -12,6 +12,7 @@ type Repeatable = {
   given?: unknown
   onlyNode?: string | undefined
   asked?: unknown
+  sent?: unknown
 }
 
 /** The execution that the same id or key has started. Throws CONFLICT if the key was used with other data. */
@@ -39,8 +40,9 @@ export async function findEarlier(db: Db, workflowId: string, start: Repeatable)
 }
 
 /** A hash of what the request contained; the order of keys in objects does not matter. */
-export function hashData({ data, given, onlyNode, asked }: Repeatable): Buffer {
-  const body = given || onlyNode || asked !== undefined ? [data, given, onlyNode, asked] : data
+export function hashData({ data, given, onlyNode, asked, sent }: Repeatable): Buffer {
+  const made = given || onlyNode ? [data, given, onlyNode, asked] : data
+  const body = sent === undefined ? made : { sent }
   const text = JSON.stringify(body, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
     const text = readJsonText(value)

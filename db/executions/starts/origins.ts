@@ -39,12 +39,16 @@ export type AnyStart = TraceContext & {
   draft?: boolean | undefined
   /** Outputs that nodes are given instead of being executed. */
   given?: Presets | undefined
-  /** The only node to execute; all nodes if it is undefined. */
+  /** The part of the graph to execute, as readPart reads it; all of it if it is undefined. */
   onlyNode?: string | undefined
   /** The receiver that is told when it has ended. */
   callback?: NewCallback | undefined
   /** What else the request contained: it must be the same in every request with the same `idempotencyKey`. */
   asked?: unknown
+  /** The request as it came, if the same one may be made into other data or presets later: it counts instead. */
+  sent?: unknown
+  /** The execution whose outputs it takes over without being a retry of it. */
+  reusedFrom?: string | undefined
   /** The sweeper is to start it at once; else the caller does, and the sweeper only after five seconds. */
   swept?: boolean
   /** Who starts it by which act, if that is to have an audit entry. */
@@ -71,7 +75,7 @@ type From<Origin extends string, Needs extends keyof AnyStart, May extends keyof
  * `right` are asked for it again when they are written.
  */
 export type Start =
-  | From<'REQUEST', 'right', 'idempotencyKey' | 'asked' | 'given' | 'callback' | 'adopt' | 'draft'>
+  | From<'REQUEST', 'right', Requested>
   | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt' | 'draft'>
   | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
   | From<'WEBHOOK', never, 'id' | 'once' | 'adopt'>
@@ -80,4 +84,13 @@ export type Start =
   | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>
   | From<'FAILURE', 'id' | 'failed', 'adopt'>
   | From<'BATCH' | 'PLAYBOOK', 'id' | 'swept'>
+type Requested =
+  | 'idempotencyKey'
+  | 'sent'
+  | 'given'
+  | 'onlyNode'
+  | 'reusedFrom'
+  | 'callback'
+  | 'adopt'
+  | 'draft'
 type Repeated = 'id' | 'right' | 'retriedFrom' | 'recovery' | 'prepare' | 'adopt'

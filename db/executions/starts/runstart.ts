@@ -4,6 +4,7 @@ import { perDatabase } from '../../cache.ts'
 import { rememberOwner } from '../../owners.ts'
 import type { Store } from '../../scope.ts'
 import { readSettings } from '../../workflows/settings.ts'
+import { isNotSingle } from '../part.ts'
 import type { StartableWorkflow } from './startable.ts'
 
 /** Bigger trigger data stays in the execution's row, and the run gets a reference to it. */
@@ -121,7 +122,7 @@ async function readStored({ db }: Pick<Store, 'db'>, executionId: string) {
         .whereRef('earlier.id', '=', 'executions.retriedFrom')
         .whereRef('earlier.workflowVersion', '=', 'executions.workflowVersion')
         .where('executions.recovery', '=', 'RETRY')
-        .where('executions.onlyNode', 'is', null)
+        .where(isNotSingle('executions.only_node'))
         .as('retryOf'),
     )
     .select((eb) =>

@@ -73,19 +73,27 @@ export type WebhookCall = {
 export async function findWebhooks(store: Store, workflowId: string, path: string): Promise<Webhook[]> {
   const workflow = await readStartable(store, workflowId, () => true)
   const nodes = workflow?.active ? workflow.graph.nodes : []
-  const hooks = nodes.flatMap((node) => {
-    const config = node.config as TriggerConfig
-    if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled || config.path !== path) return []
-    const secretHeader = config.secretHeader?.name.toLowerCase() ?? null
-    const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
-    const timeoutMs = config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
-    const response = { mode, timeoutMs, respond: config.respond }
-    const { files, rawBody = false, largeNumbers } = config
-    const how = { secretHeader, signature, response, files, rawBody, largeNumbers }
-    return [{ workflow: workflow!, node, method, ...how }]
-  })
+  const hooks = nodes.flatMap((node) =>
+    isWebhook(node) && (node.config as TriggerConfig).path === path ? [readWebhook(workflow!, node)] : [],
+  )
   if (hooks.length === 0) throw missing('webhook')
   return hooks
+}
+
+/** Whether calls from outside can start at the node. */
+export function isWebhook(node: GraphNode): boolean {
+  return node.type === 'WEBHOOK_TRIGGER' && !node.disabled
+}
+
+/** What the config of a WEBHOOK_TRIGGER says about calls. */
+export function readWebhook(workflow: StartableWorkflow, node: GraphNode): Webhook {
+  const config = node.config as TriggerConfig
+  const secretHeader = config.secretHeader?.name.toLowerCase() ?? null
+  const { method = 'POST', signature = null, responseMode: mode = 'immediate' } = config
+  const timeoutMs = config.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS
+  const response = { mode, timeoutMs, respond: config.respond }
+  const { files, rawBody = false, largeNumbers } = config
+  return { workflow, node, method, secretHeader, signature, response, files, rawBody, largeNumbers }
 }
 
 /**

@@ -28,6 +28,7 @@ export function RunFacts({ run, newest, now }: FactsProps) {
         ['Models', run.usage && tellUsage(run.usage)],
         ['Waits', run.status === 'PENDING' && run.queuedAt && 'for a place at its limit'],
         ['Only node', run.onlyNode && <code key="o">{run.onlyNode}</code>],
+        ['Until node', run.until && <code key="u">{run.until}</code>],
         [
           run.recovery === 'RERUN' ? 'Again from' : 'Retry of',
           run.retriedFrom && <ExecutionLink key="r" id={run.retriedFrom} />,

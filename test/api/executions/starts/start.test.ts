@@ -38,6 +38,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     recovery: null,
     retries: [],
     onlyNode: null,
+    until: null,
     callback: null,
     usage: null,
     hidden: false,
@@ -253,7 +254,7 @@ test('keys of the body that a start does not know are warnings of its response',
     {
       path: 'zzz',
       message:
-        '"zzz" is unknown here and was not read; known are teamId, data, pinned, callbackUrl, callbackSecret',
+        '"zzz" is unknown here and was not read; known are teamId, data, request, trigger, until, reuseFrom, pinned, callbackUrl, callbackSecret',
     },
   ])
   expect((await read(started.executionId)).inputData).toEqual({})

@@ -1,0 +1,58 @@
+import type { Context } from 'hono'
+import type { Webhook, WebhookCall } from '../../../db/executions/starts/webhooks.ts'
+import { removeStored, type StoredFile } from '../../../db/files/store.ts'
+import { CALL_MARK } from '../../../db/operation/callmark.ts'
+import type { Store } from '../../../db/scope.ts'
+import type { BodyReader } from '../../bodies/away.ts'
+import { collectByName } from '../../bodies/names.ts'
+import type { ApiDeps, AppEnv } from '../../env.ts'
+import { createReceiver, type HookBody, type SignedBody } from './hookbody.ts'
+
+/** A request to a webhook as its trigger outputs it, with the files that it brought and what is known of its body. */
+export type ReadCall = { call: WebhookCall } & Omit<HookBody, 'body' | 'rawBody'>
+
+/** Reads requests to webhooks into `{body, query, headers, method}`, or the shape that the trigger wants. */
+export function createCallReader(deps: Pick<ApiDeps, 'store' | 'publicUrl'>, readAway: BodyReader) {
+  const receive = createReceiver(deps, readAway)
+  return async (c: Context<AppEnv>, hook: Webhook, signed: SignedBody): Promise<ReadCall> => {
+    const { body, rawBody, ...checked } = await receive(c, hook, signed)
+    const asked = {
+      body,
+      ...(rawBody ? { rawBody } : {}),
+      query: collectByName(new URL(c.req.url).searchParams),
+      headers: readHeaders(c, hook),
+    }
+    const call =
+      hook.node.config.shape === 'n8n'
+        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
+        : { ...asked, method: c.req.method }
+    return { call, ...checked }
+  }
+}
+
+/** Starts an execution with the files of its call. They are removed if it is refused, or was started before. */
+export async function startWithFiles<T extends { fresh: boolean }>(
+  store: Store,
+  files: StoredFile[],
+  start: () => Promise<T>,
+): Promise<T> {
+  const started = await start().catch(async (error) => {
+    await removeStored(store, files)
+    throw error
+  })
+  // The execution that was started before has those of its own request.
+  if (!started.fresh) await removeStored(store, files)
+  return started
+}
+
+/** What a Webhook node of n8n outputs. */
+function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
+}
+
+function readHeaders(c: Context, hook: Webhook): Record<string, string> {
+  const signature = hook.signature?.header.toLowerCase()
+  const withheld = [CALL_MARK, hook.secretHeader, signature]
+  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+}
