@@ -65,17 +65,20 @@ const ForwarderFields = v.object({
   ),
 })
 
-type Given = v.InferOutput<typeof ForwarderFields>
+type GivenForwarder = v.InferOutput<typeof ForwarderFields>
 
-const demand = (key: keyof Given, type: string) =>
+const demand = (key: keyof GivenForwarder, type: string) =>
   v.forward(
-    v.check<Given, string>((one) => one.type !== type || one[key] != null, `is required for ${type}`),
+    v.check<GivenForwarder, string>(
+      (one) => one.type !== type || one[key] != null,
+      `is required for ${type}`,
+    ),
     [key] as never,
   )
 
-const refuse = (key: keyof Given, type: string) =>
+const refuse = (key: keyof GivenForwarder, type: string) =>
   v.forward(
-    v.check<Given, string>((one) => one.type === type || one[key] == null, `is only for ${type}`),
+    v.check<GivenForwarder, string>((one) => one.type === type || one[key] == null, `is only for ${type}`),
     [key] as never,
   )
 
@@ -124,7 +127,7 @@ export const ForwarderSchema = v.pipe(
 )
 
 /** The body with everything that it may leave out. */
-export function completeForwarder(given: Given): ForwarderInput {
+export function completeForwarder(given: GivenForwarder): ForwarderInput {
   const { name, type, host, port, caCertificate, url, credentialId, enabled, after } = given
   return {
     name,
