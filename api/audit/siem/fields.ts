@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import * as v from 'valibot'
 import { FORWARDER_TYPES, type ForwarderInput } from '../../../db/audit/siem/forwarders.ts'
-import { boundedString, trimmedString, uuidField } from '../../http/fields.ts'
+import { boundedInteger, boundedString, trimmedString, uuidField } from '../../http/fields.ts'
 import { countSchema, idSchema, timeSchema } from '../../http/responses.ts'
 
 const MAX_PEM = 20_000
@@ -11,13 +11,7 @@ const pem = v.pipe(
   v.check((text) => isCertificate(text), 'must be one or more certificates in PEM'),
 )
 
-const wholeNumber = (min: number, max: number) =>
-  v.pipe(
-    v.number('must be a whole number'),
-    v.integer('must be a whole number'),
-    v.minValue(min, `must be at least ${min}`),
-    v.maxValue(max, `must be at most ${max}`),
-  )
+const wholeNumber = (min: number, max: number) => boundedInteger(min, max, 'must be a whole number')
 
 const ForwarderFields = v.object({
   name: trimmedString(100),
