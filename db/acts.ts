@@ -12,7 +12,7 @@ export function lesserRole(a: Role, b: Role): Role {
 }
 
 /** An act that must go on while the team's audit chain is broken: it stops something, or shows what is wrong. */
-type Kind = { resource: string; urgent?: true }
+type ActKind = { resource: string; urgent?: true }
 
 /** Every act on a team, or on the instance, in the words of the audit: its least role and what it acts on. */
 export const ACTS = {
@@ -133,7 +133,7 @@ export const ACTS = {
   EXECUTIONS_REBUILT: { role: 'ADMIN', resource: 'EXECUTION', urgent: true },
   /** Begins a new segment of an audit chain that was tampered with: only the operator can do it. */
   AUDIT_REOPENED: { role: 'ADMIN', resource: 'AUDIT_CHAIN' },
-} as const satisfies Record<string, Kind & { role: Role }>
+} as const satisfies Record<string, ActKind & { role: Role }>
 
 export type Act = keyof typeof ACTS
 
@@ -161,6 +161,6 @@ export const ACCOUNT_ACTS = {
   ACCESS_DENIED: { resource: 'ACCESS', urgent: true, outcome: 'DENIED' },
   REVOKED_TOKEN_USED: { resource: 'SDK_TOKEN', urgent: true, outcome: 'DENIED' },
   ENDED_SESSION_USED: { resource: 'USER', urgent: true, outcome: 'DENIED' },
-} as const satisfies Record<string, Kind & { outcome?: 'FAILURE' | 'DENIED' }>
+} as const satisfies Record<string, ActKind & { outcome?: 'FAILURE' | 'DENIED' }>
 
 export type AccountAct = keyof typeof ACCOUNT_ACTS

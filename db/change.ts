@@ -12,8 +12,11 @@ import { changesRights, demandAccess, demandInstanceStill, holdRight } from './p
 import { demandInstance, demandTeam, type Scope, type Store } from './scope.ts'
 
 /** What a verb did: its result, and what the audit entry says about it, or that there is nothing to say. */
-export type Changed<T> = Done<T> | Unchanged<T>
-type Done<T> = AuditEntry & { result: T; also?: (AuditEntry & { act: Act | AccountAct; chain?: string })[] }
+export type Changed<T> = Recorded<T> | Unchanged<T>
+type Recorded<T> = AuditEntry & {
+  result: T
+  also?: (AuditEntry & { act: Act | AccountAct; chain?: string })[]
+}
 type Unchanged<T> = { result: T; unchanged: true; also?: undefined }
 
 /**
@@ -29,7 +32,7 @@ export async function change<T>(
   scope: Scope,
   act: Act,
   teamId: string,
-  work: (tx: Tx, held: Scope) => Promise<(Done<T> & { act?: Act }) | Unchanged<T>>,
+  work: (tx: Tx, held: Scope) => Promise<(Recorded<T> & { act?: Act }) | Unchanged<T>>,
 ): Promise<T> {
   const least = ACTS[act].role
   await demandTeam(scope, teamId, least)
@@ -72,7 +75,7 @@ export async function changeInstance<T>(
 export async function changeAccount<T>(
   scope: Scope,
   act: AccountAct,
-  work: (tx: Tx) => Promise<(Done<T> & { act?: AccountAct }) | Unchanged<T>>,
+  work: (tx: Tx) => Promise<(Recorded<T> & { act?: AccountAct }) | Unchanged<T>>,
 ): Promise<T> {
   return audited(scope, act, INSTANCE_CHAIN, async (tx) => {
     await demandAccess(tx, scope)
@@ -109,7 +112,7 @@ async function audited<T, A extends Act | AccountAct>(
   scope: Scope,
   act: A,
   chain: string,
-  work: (tx: Tx) => Promise<(Done<T> & { act?: A }) | Unchanged<T>>,
+  work: (tx: Tx) => Promise<(Recorded<T> & { act?: A }) | Unchanged<T>>,
   began?: number,
 ): Promise<T> {
   const { store } = scope

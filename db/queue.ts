@@ -29,7 +29,7 @@ export type Queue = {
 }
 
 /** A row that a process has claimed, with the token if its queue has one. */
-export type Held = { id: string; claim?: string; lease?: string }
+export type HeldRow = { id: string; claim?: string; lease?: string }
 
 /** As SQL: the time in so many milliseconds, by the database's clock. */
 export function later(ms: number) {
@@ -118,7 +118,7 @@ export async function claim<T>(
 export function renew(
   tx: Tx,
   queue: Queue,
-  held: Held,
+  held: HeldRow,
   leaseMs: number,
   { set, where }: { set?: Sql; where?: Sql } = {},
 ): Promise<boolean> {
@@ -126,12 +126,12 @@ export function renew(
 }
 
 /** Gives a row back, which is due again after `delayMs`. Resolves to false if the claim is lost. */
-export function postpone(tx: Tx, queue: Queue, held: Held, delayMs: number, set?: Sql): Promise<boolean> {
+export function postpone(tx: Tx, queue: Queue, held: HeldRow, delayMs: number, set?: Sql): Promise<boolean> {
   return updateHeld(tx, queue, held, list([...release(queue), setDue(queue, later(delayMs))], set))
 }
 
 /** Ends the work on a row; `set` makes it one that is not open. Resolves to false if the claim is lost. */
-export function settle(tx: Tx, queue: Queue, held: Held, set: Sql): Promise<boolean> {
+export function settle(tx: Tx, queue: Queue, held: HeldRow, set: Sql): Promise<boolean> {
   return updateHeld(tx, queue, held, list(release(queue), set))
 }
 
@@ -139,7 +139,7 @@ export function settle(tx: Tx, queue: Queue, held: Held, set: Sql): Promise<bool
 export async function updateHeld(
   tx: Tx,
   queue: Queue,
-  held: Held,
+  held: HeldRow,
   set: Sql,
   where: Sql = sql`true`,
 ): Promise<boolean> {

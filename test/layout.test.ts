@@ -62,7 +62,7 @@ const SUBJECTS: Record<string, string[]> = {
   temporal: [],
   variables: [],
   widgets: [],
-  workflows: ['templates', 'transfer', 'versions'],
+  workflows: ['drafts', 'templates', 'transfer', 'versions'],
 }
 
 /** What only the console and only the worker have. */

@@ -8,7 +8,7 @@ import { sendOnce } from '../send/once.ts'
 import type { AgentStep, AgentStepResult } from './step.ts'
 
 /** The stored outcome of a task that is not repeated: later attempts answer with it. */
-type Told = { result: AgentStepResult } | { failure: { message: string; type: FailureType } }
+type SettledStep = { result: AgentStepResult } | { failure: { message: string; type: FailureType } }
 
 /** The task waits, so its tool was not called yet. */
 class Paused extends Error {
@@ -36,7 +36,7 @@ export async function callOnce(
   const way = 'Look there before it is asked for again, or mark the tool as one that may be called twice'
   const once = { what, uncertain: 'OutcomeUnknown', repeat: false, way } as const
   try {
-    const told = (await sendOnce(context, once, async (handover): Promise<Told> => {
+    const told = (await sendOnce(context, once, async (handover): Promise<SettledStep> => {
       let begun = false
       const begin = async () => {
         begun = true
@@ -56,7 +56,7 @@ export async function callOnce(
           return { failure: { message: error.message, type: error.type } }
         throw error
       }
-    })) as Told
+    })) as SettledStep
     if ('result' in told) return told.result
     throw new NodeFailure(told.failure.message, { type: told.failure.type })
   } catch (error) {

@@ -33,19 +33,19 @@ export type OwnPlaces = {
 }
 
 type Resolve = (host: string) => Promise<LookupAddress[]>
-type Known = { place: OwnPlace; addresses: Set<string>; onThisMachine: boolean }
+type ResolvedPlace = { place: OwnPlace; addresses: Set<string>; onThisMachine: boolean }
 
 const REFRESH_MS = 5_000
 const PATIENCE_MS = 1_000
 
 /** Finds out whether a host or an address is one of the places, under whatever name or notation. */
 export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPlaces {
-  let known: Known[] = []
+  let known: ResolvedPlace[] = []
   let refreshed = -Infinity
   let refreshing: Promise<unknown> | undefined
 
   async function refresh(): Promise<void> {
-    const next = list().map((place): Known => {
+    const next = list().map((place): ResolvedPlace => {
       const before = known.find(({ place: { host, port } }) => host === place.host && port === place.port)
       return { addresses: new Set(), onThisMachine: false, ...before, place }
     })
@@ -55,7 +55,7 @@ export function createOwnPlaces(list: () => OwnPlace[], resolve: Resolve): OwnPl
   }
 
   // What a name once led to stays known: a name may lead to a part of its addresses at each lookup.
-  async function lookUp(one: Known): Promise<void> {
+  async function lookUp(one: ResolvedPlace): Promise<void> {
     const host = tidyHost(one.place.host)
     const found = isIP(host) ? [{ address: host }] : await resolve(host).catch(() => [])
     for (const { address } of found) {

@@ -138,10 +138,10 @@ const failed = (reason: string): CaseEnd => ({
   ...{ goldStandardMatch: null, goldStandardRung: null, goldStandardReasoning: null },
 })
 
-type Made = { output: string } | { reason: string } | { restMs: number }
+type CaseOutput = { output: string } | { reason: string } | { restMs: number }
 
 /** The output of a case: as it was given, or as an execution makes it, of which there is one for a case. */
-async function makeOutput(store: Store, claimed: ClaimedCase): Promise<Made> {
+async function makeOutput(store: Store, claimed: ClaimedCase): Promise<CaseOutput> {
   const { id, runId, place, executionId, actualOutput, workflowId, workflowVersion: version } = claimed
   if (actualOutput !== null) return { output: actualOutput }
   const waited = Date.now() - claimed.startedAt.getTime()

@@ -107,12 +107,12 @@ const UNKNOWN: Omit<DimensionScore, 'dimension'> = {
   cost: 0,
 }
 
-type Asked = Omit<Parameters<typeof judgeDimension>[1], 'caller'> & {
+type JudgedCall = Omit<Parameters<typeof judgeDimension>[1], 'caller'> & {
   workflowId: string
   claim: EvaluationClaim
 }
 
-async function judge(deps: JudgeDeps, { workflowId, claim, ...call }: Asked): Promise<DimensionScore> {
+async function judge(deps: JudgeDeps, { workflowId, claim, ...call }: JudgedCall): Promise<DimensionScore> {
   const caller = { workflowId, subjectId: claim.id }
   const judged = await judgeDimension(deps, { ...call, caller })
   const { flagged, tokens, cost } = judged

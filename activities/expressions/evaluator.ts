@@ -5,7 +5,7 @@ import type { FileResult, FileWork } from '../files/formats/work.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { type Code, type CodeResult, runCodeAway } from '../javascript/scripts.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
-import { evaluateRows, type Row, type RowsHow } from '../run/items/rows.ts'
+import { evaluateRows, type ItemRow, type RowsHow } from '../run/items/rows.ts'
 import { type Bindings, findQueueKey } from './bindings.ts'
 import { type EvaluationDeps, evaluateAll, findHolding, mapItems } from './evaluation.ts'
 import { describeFault, describeReply, type ExpressionLimits } from './failures.ts'
@@ -39,7 +39,7 @@ export type Evaluator = {
    * As render, test or evaluate (`how`), for each row, with its `$item` and `$index` bound. A row whose expressions
    * fail gives its NodeFailure; what hinders all rows is thrown.
    */
-  rows(how: RowsHow, value: unknown, rows: Row[], bindings: Bindings): Promise<unknown[]>
+  rows(how: RowsHow, value: unknown, rows: ItemRow[], bindings: Bindings): Promise<unknown[]>
   /** Runs the code of a node. Fails with CodeFailed or CodeLimit. */
   run(code: Code, bindings: Bindings): Promise<CodeResult>
   /**

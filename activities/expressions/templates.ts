@@ -18,7 +18,7 @@ export function isScript(expression: AnyExpression): expression is CompiledScrip
 }
 
 /** What a config has to be compiled: expressions with the texts they stand in, and whole texts that begin with `=`. */
-type Found = ({ source: string; text: string } | { script: string })[]
+type FoundSources = ({ source: string; text: string } | { script: string })[]
 
 /** Returns a copy of the config with the values of its expressions, which are given in order, filled in. */
 type FillConfig = (values: unknown[]) => unknown
@@ -33,7 +33,7 @@ export async function collectExpressions(
   expressions: AnyExpression[]
   fill: FillConfig | undefined
 }> {
-  const found: Found = []
+  const found: FoundSources = []
   const fill = collectInto(found, value, rules)
   const expressions: AnyExpression[] = []
   for (const one of found) {
@@ -43,7 +43,7 @@ export async function collectExpressions(
   return { expressions, fill }
 }
 
-function collectInto(found: Found, value: unknown, rules: Rules, depth = 0): FillConfig | undefined {
+function collectInto(found: FoundSources, value: unknown, rules: Rules, depth = 0): FillConfig | undefined {
   if (typeof value === 'string') {
     if (rules >= 2 && isScriptText(value)) return collectScript(value, found)
     // `'=` is how a text begins that is no JavaScript.
@@ -73,12 +73,12 @@ function collectInto(found: Found, value: unknown, rules: Rules, depth = 0): Fil
   }
 }
 
-function collectScript(text: string, found: Found): FillConfig {
+function collectScript(text: string, found: FoundSources): FillConfig {
   const at = found.push({ script: text }) - 1
   return (values) => values[at] ?? null
 }
 
-function collectText(text: string, found: Found): FillConfig {
+function collectText(text: string, found: FoundSources): FillConfig {
   const parts = readCached(text).map((part) =>
     typeof part === 'string' ? part : found.push({ source: part.source, text }) - 1,
   )

@@ -21,7 +21,7 @@ import { type CheckText, type GuardrailResult, isMade } from './violations.ts'
  * How it works
  *
  * All checks of texts come through this file: `checkText` for a request that is complete (the API, evaluation), and
- * `createCheck` for the nodes of a run, which reads the team's settings (team.ts). A `How` says how long a caller waits
+ * `createCheck` for the nodes of a run, which reads the team's settings (team.ts). A `CheckOptions` says how long a caller waits
  * and what it does about a check that could not be made.
  *
  *   createCheck -> checkText -> checkPieces (pieces.ts)  cuts a long text, and puts the results together
@@ -37,7 +37,7 @@ import { type CheckText, type GuardrailResult, isMade } from './violations.ts'
  */
 
 /** How texts are checked. */
-export type How = {
+export type CheckOptions = {
   /** How long a check may wait for a thread or a process if its caller will ask again, in milliseconds. */
   patienceMs?: number
   /** How long a long text may take, by the clock, in milliseconds. Undefined: as long as the signal allows. */
@@ -60,11 +60,11 @@ export type How = {
 const FAR = Number.POSITIVE_INFINITY
 const FOR_NODE = { atOnce: 2, longest: MAX_CHECKED } as const
 /** For the texts of a node in a segment, which has a minute for all of its steps. */
-export const IN_SEGMENT: How = { ...FOR_NODE, patienceMs: 2_000, limitMs: 20_000 }
+export const IN_SEGMENT: CheckOptions = { ...FOR_NODE, patienceMs: 2_000, limitMs: 20_000 }
 /** For the texts of a node in an attempt. */
-export const IN_ATTEMPT: How = { ...FOR_NODE, patienceMs: 30_000 }
+export const IN_ATTEMPT: CheckOptions = { ...FOR_NODE, patienceMs: 30_000 }
 /** For an attempt whose other work must not be done again, such as a question to a model. */
-export const BESIDE_WORK: How = { patienceMs: 30_000, retry: 'here' }
+export const BESIDE_WORK: CheckOptions = { patienceMs: 30_000, retry: 'here' }
 
 /** The pauses before a check that could not be made is tried again. */
 const PAUSES_MS = [500, 1_000, 2_000, 4_000]
@@ -78,7 +78,7 @@ const PAUSES_MS = [500, 1_000, 2_000, 4_000]
 export function createCheck(
   deps: { store: Store; guardrails: Guardrails; evaluator: Evaluator },
   context: ExecutionContext,
-  how: How,
+  how: CheckOptions,
 ): CheckText {
   const { atOnce = FAR, longest = FAR, limitMs = FAR, retry, signal } = how
   const guardrails = { ...deps.guardrails, evaluator: deps.evaluator }
@@ -125,7 +125,7 @@ function partRequest(request: CheckRequest, json: string): CheckRequest[] {
 export async function checkText(
   guardrails: Guardrails,
   request: CheckRequest,
-  how: How = {},
+  how: CheckOptions = {},
 ): Promise<GuardrailResult> {
   const { patienceMs, signal } = how
   const done: GuardrailResult[] = []
@@ -151,7 +151,7 @@ export async function checkText(
 async function checkOnce(
   deps: PieceDeps,
   request: CheckRequest,
-  { limitMs = FAR, retry, signal }: How,
+  { limitMs = FAR, retry, signal }: CheckOptions,
 ): Promise<GuardrailResult> {
   signal?.throwIfAborted()
   const began = performance.now()
@@ -187,7 +187,7 @@ function joinResults(results: GuardrailResult[]): GuardrailResult {
 
 const isBusy = (error: unknown): error is Error => error instanceof Error && error.name === THREADS_BUSY
 
-function toFailure(error: unknown, { retry }: How): unknown {
+function toFailure(error: unknown, { retry }: CheckOptions): unknown {
   if (isBusy(error)) {
     const message = `texts cannot be checked now: ${error.message}`
     return new NodeFailure(message, { type: EXPRESSIONS_BUSY, retryable: true })

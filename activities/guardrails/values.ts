@@ -10,7 +10,7 @@ export type ValueText = {
   mark(spans: MarkedSpan[]): Promise<unknown>
 }
 
-type Place = { start: number; end: number }
+type TextRange = { start: number; end: number }
 
 /**
  * Writes a JSON value as a text for checks: a string as it is, of anything else a line for each value, after the key that
@@ -19,7 +19,7 @@ type Place = { start: number; end: number }
 export async function writeValue(value: unknown): Promise<ValueText> {
   if (typeof value === 'string') return { text: value, mark: async (spans) => markText(value, spans) }
   const pieces: string[] = []
-  const places: Place[] = []
+  const places: TextRange[] = []
   const pace = createPacer()
   let length = 0
   const add = (text: string) => {
@@ -78,7 +78,7 @@ export async function writeValue(value: unknown): Promise<ValueText> {
 }
 
 /** The parts of spans that lie in a place, counted from its start. The spans are sorted, and do not overlap. */
-function findWithin(spans: MarkedSpan[], { start, end }: Place): MarkedSpan[] {
+function findWithin(spans: MarkedSpan[], { start, end }: TextRange): MarkedSpan[] {
   const found: MarkedSpan[] = []
   for (let at = findFirst(spans, start); at < spans.length && spans[at]!.start < end; at++) {
     const span = spans[at]!

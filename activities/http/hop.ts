@@ -15,7 +15,7 @@ const FRAMING = new Set(
 )
 
 /** A request as it is wanted; see HttpRequest. */
-type Wanted = {
+type HopRequest = {
   method: string
   url: string
   headers?: Record<string, string>
@@ -26,7 +26,7 @@ type Wanted = {
 type Hop = { method: string; url: URL; headers: Map<string, string>; body: Buffer | StreamedBody | null }
 
 /** The first request. Throws an HttpError for one that cannot be sent. */
-export function readRequest(req: Wanted): Hop {
+export function readRequest(req: HopRequest): Hop {
   const method = req.method.toUpperCase()
   if (!METHOD.test(method) || method === 'CONNECT' || method === 'TRACE') {
     throw new HttpError('bad-request', 'the method must be a word such as GET, and not CONNECT or TRACE')

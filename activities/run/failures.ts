@@ -47,9 +47,9 @@ export function judgeWork(error: unknown): Judgement | 'own' {
   return isOneOf(error, [TypeError, RangeError, SyntaxError, ReferenceError]) ? 'final' : 'unknown'
 }
 
-type Kind = new (...args: never[]) => Error
+type ErrorType = new (...args: never[]) => Error
 
-function isOneOf(error: unknown, kinds: Kind[]): boolean {
+function isOneOf(error: unknown, kinds: ErrorType[]): boolean {
   return kinds.some((kind) => error instanceof kind)
 }
 

@@ -9,22 +9,16 @@ import {
 import { purgeAudit } from '../../db/audit/retention/purge.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { InTeam } from '../http/fields.ts'
+import { boundedInteger, InTeam } from '../http/fields.ts'
 import { countSchema, timeSchema } from '../http/responses.ts'
 
 const retentionDays = v.pipe(
-  v.number('must be a whole number'),
-  v.integer('must be a whole number'),
-  v.minValue(MIN_RETENTION_DAYS, `must be at least ${MIN_RETENTION_DAYS}`),
-  v.maxValue(MAX_RETENTION_DAYS, `must be at most ${MAX_RETENTION_DAYS}`),
+  boundedInteger(MIN_RETENTION_DAYS, MAX_RETENTION_DAYS, 'must be a whole number'),
   v.description('For how many days of 24 hours entries are kept at least'),
   v.examples([365]),
 )
 const reportRetentionDays = v.pipe(
-  v.number('must be a whole number'),
-  v.integer('must be a whole number'),
-  v.minValue(1, 'must be at least 1'),
-  v.maxValue(MAX_RETENTION_DAYS, `must be at most ${MAX_RETENTION_DAYS}`),
+  boundedInteger(1, MAX_RETENTION_DAYS, 'must be a whole number'),
   v.description('For how many days reports are kept that are asked for from now on'),
   v.examples([365]),
 )

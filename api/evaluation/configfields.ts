@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { BUILT_IN_DIMENSIONS } from '../../db/evaluation/dimensions.ts'
 import { EVAL_PROVIDERS } from '../../db/evaluation/providers.ts'
-import { boundedString, unblankString, uuidField } from '../http/fields.ts'
+import { boundedInteger, boundedString, unblankString, uuidField } from '../http/fields.ts'
 import { idSchema, timeSchema } from '../http/responses.ts'
 
 const MOST_OWN = 20
@@ -29,15 +29,7 @@ export const ConfigPatch = v.object({
   ),
   evalModel: optional(unblankString(200), "The vendor's name of the judge; of Azure that of the deployment"),
   evalCredentialId: optional(uuidField, "A credential of the team, of the provider's type"),
-  evalSamplingRate: optional(
-    v.pipe(
-      v.number('must be a number'),
-      v.integer('must be a whole number'),
-      v.minValue(0, 'must be at least 0'),
-      v.maxValue(100, 'must be at most 100'),
-    ),
-    'Percent of the runs that succeed',
-  ),
+  evalSamplingRate: optional(boundedInteger(0, 100), 'Percent of the runs that succeed'),
   evalDimensions: optional(
     v.pipe(
       v.array(dimensionName, 'must be an array'),

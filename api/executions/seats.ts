@@ -8,7 +8,7 @@ const MAX_OF_TEAM = 2_500
 const MAX_OF_PERSON = 1_000
 
 /** The kinds of requests that stay open, as error messages name them. */
-type Kind =
+type StreamKind =
   | 'event streams'
   | 'replies'
   | 'waiting requests'
@@ -25,7 +25,7 @@ type Kind =
  * how many this person may have, if that is another number.
  */
 export function createSeats(
-  kind: Kind,
+  kind: StreamKind,
   { ofPerson = MAX_OF_PERSON, ofTeam = MAX_OF_TEAM, ofAll = MAX_OPEN } = {},
 ) {
   const taken = new Map<string, number>()

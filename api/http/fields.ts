@@ -45,6 +45,16 @@ export function trimmedString(max: number) {
   return v.pipe(unblankString(max), v.trim())
 }
 
+/** A whole number from `min` to `max`. `notNumber` is said of what is no number at all. */
+export function boundedInteger(min: number, max: number, notNumber = 'must be a number') {
+  return v.pipe(
+    v.number(notNumber),
+    v.integer('must be a whole number'),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  )
+}
+
 /** Any JSON object. Valibot's `record` would drop the keys `constructor` and `prototype`. */
 export const objectField = v.custom<Record<string, unknown>>(isObject, 'must be an object')
 

@@ -14,9 +14,9 @@ const MOST_DAYS = 45
 
 const STATES = ['FIRING', 'QUIET', 'INSUFFICIENT_DATA'] as const
 
-type Asked = { from?: Date | undefined; to?: Date | undefined }
+type AskedPeriod = { from?: Date | undefined; to?: Date | undefined }
 
-const readSpan = ({ from, to = new Date() }: Asked) => ({
+const readSpan = ({ from, to = new Date() }: AskedPeriod) => ({
   from: from ?? new Date(to.getTime() - DEFAULT_DAYS * DAY_MS),
   to,
 })
@@ -33,7 +33,7 @@ const SentimentSpan = v.pipe(
   }),
   checkTimeRange(),
   v.forward(
-    v.check<Asked, string>((asked) => {
+    v.check<AskedPeriod, string>((asked) => {
       const { from, to } = readSpan(asked)
       return from <= to && to.getTime() - from.getTime() <= MOST_DAYS * DAY_MS
     }, `must be at most ${MOST_DAYS} days before to, and not after it`),

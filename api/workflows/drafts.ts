@@ -8,9 +8,9 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString } from '../http/fields.ts'
 import { messageResponse } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import { WorkflowDetailSchema } from './fields.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
 import { versionNumber } from './versions.ts'
-import { WorkflowDetailSchema } from './workflows.ts'
 
 const NewPublication = v.object({
   version: v.pipe(v.optional(versionNumber), v.description('The version to publish; default: the draft')),

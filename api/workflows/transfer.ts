@@ -13,6 +13,7 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString, documentAs, trimmedString, uuidField } from '../http/fields.ts'
 import { countSchema, EXAMPLE_ID, LOCATION_HEADER, timeSchema, warningsEntry } from '../http/responses.ts'
 import { listWarnings } from '../warnings.ts'
+import { WorkflowQuery, WorkflowSchema } from './fields.ts'
 import {
   addProblemIssues,
   EXAMPLE_GRAPH,
@@ -24,7 +25,6 @@ import {
 import { listMovedSecrets, movedEntry } from './moved.ts'
 import { settingsField, settingsSchema } from './settings.ts'
 import { findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
-import { WorkflowQuery, WorkflowSchema } from './workflows.ts'
 
 /** An export of this service without its graph, which readGraph checks as a whole. */
 const TransferDocument = v.object({

@@ -10,7 +10,7 @@ import {
 import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
-import { ById, uuidField } from '../http/fields.ts'
+import { ById, boundedInteger, uuidField } from '../http/fields.ts'
 import { paging, queryInteger } from '../http/query.ts'
 import {
   countSchema,
@@ -21,18 +21,13 @@ import {
   versionSchema,
 } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
+import { WorkflowDetailSchema } from './fields.ts'
 import { edgesSchema, nodesSchema, rulesSchema } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
 import { notesSchema } from './settings.ts'
-import { WorkflowDetailSchema } from './workflows.ts'
 
 /** The number of a version in a body. */
-export const versionNumber = v.pipe(
-  v.number('must be a number'),
-  v.integer('must be a whole number'),
-  v.minValue(1, 'must be at least 1'),
-  v.maxValue(2_147_483_647, 'must be at most 2147483647'),
-)
+export const versionNumber = boundedInteger(1, 2_147_483_647)
 
 const versionField = queryInteger(1, 2_147_483_647)
 const OneVersion = v.object({ id: uuidField, version: versionField })

@@ -1,6 +1,5 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
-import { EXECUTION_STATUSES } from '../../db/executions/status.ts'
 import { readDrawn } from '../../db/workflows/drawing.ts'
 import { updateWorkflow } from '../../db/workflows/update.ts'
 import { createWorkflow, deleteWorkflow, listWorkflows, readWorkflow } from '../../db/workflows/workflows.ts'
@@ -10,23 +9,14 @@ import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, boundedString, trimmedString, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
-import {
-  countSchema,
-  EXAMPLE_ID,
-  idSchema,
-  LOCATION_HEADER,
-  messageResponse,
-  pageSchema,
-  timeSchema,
-  versionSchema,
-  warningsEntry,
-} from '../http/responses.ts'
+import { EXAMPLE_ID, LOCATION_HEADER, messageResponse, pageSchema } from '../http/responses.ts'
 import { carryOutEach } from '../outbox.ts'
 import { listWarnings } from '../warnings.ts'
-import { EXAMPLE_GRAPH, edgesSchema, graphFields, nodesSchema, rulesField, rulesSchema } from './graph.ts'
+import { NewWorkflowSchema, WorkflowDetailSchema, WorkflowItemSchema, WorkflowQuery } from './fields.ts'
+import { EXAMPLE_GRAPH, graphFields, rulesField } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
-import { ABOUT_SECRETS, listMovedSecrets, movedEntry } from './moved.ts'
-import { settingsField, settingsSchema } from './settings.ts'
+import { ABOUT_SECRETS, listMovedSecrets } from './moved.ts'
+import { settingsField } from './settings.ts'
 import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
 
 const workflowName = v.pipe(trimmedString(200), v.examples(['Orders']))
@@ -70,55 +60,6 @@ const WorkflowPatch = v.object({
     false,
   ),
 })
-/** Which graph of a workflow a request is about. */
-export const WorkflowQuery = v.object({
-  version: v.pipe(
-    v.optional(v.picklist(['published', 'draft'], 'must be published or draft'), 'published'),
-    v.description('Which graph is shown; 404 if there is no draft'),
-  ),
-})
-const workflow = {
-  id: idSchema,
-  name: v.pipe(v.string(), v.examples(['Orders'])),
-  description: v.nullable(v.pipe(v.string(), v.examples(['Takes orders']))),
-  active: v.boolean(),
-  teamId: idSchema,
-  createdAt: timeSchema,
-  updatedAt: timeSchema,
-}
-
-export const WorkflowSchema = v.pipe(v.object(workflow), v.title('Workflow'))
-const NewWorkflowSchema = v.pipe(
-  v.object({ ...workflow, ...warningsEntry, ...movedEntry }),
-  v.title('NewWorkflow'),
-)
-const WorkflowItemSchema = v.pipe(
-  v.object({
-    ...workflow,
-    nodeCount: countSchema,
-    lastExecutionStatus: v.nullable(v.picklist(EXECUTION_STATUSES)),
-    lastExecutionAt: v.pipe(v.nullable(timeSchema), v.description('When the newest execution was accepted')),
-  }),
-  v.title('WorkflowItem'),
-)
-export const WorkflowDetailSchema = v.pipe(
-  v.object({
-    ...workflow,
-    nodes: nodesSchema,
-    edges: edgesSchema,
-    expressions: rulesSchema,
-    settings: settingsSchema,
-    version: v.pipe(versionSchema, v.description('The version that is shown')),
-    publishedVersion: v.pipe(
-      versionSchema,
-      v.description('The version that triggers, chats, widgets and other workflows execute'),
-    ),
-    draftVersion: v.pipe(v.nullable(versionSchema), v.description('The version that is the draft')),
-    ...warningsEntry,
-    ...movedEntry,
-  }),
-  v.title('WorkflowDetail'),
-)
 const BY_ID = { id: '$response.body#/id' }
 const WORKFLOW_LINKS = {
   readWorkflow: { parameters: BY_ID },
@@ -130,16 +71,8 @@ const WORKFLOW_LINKS = {
 
 /** The keys of a copy of a workflow that was read, beside those of a new one. */
 const READ_ONLY = [
-  ...[
-    'id',
-    'createdAt',
-    'updatedAt',
-    'version',
-    'publishedVersion',
-    'draftVersion',
-    'warnings',
-    'credentials',
-  ],
+  ...['id', 'createdAt', 'updatedAt', 'version', 'publishedVersion', 'draftVersion'],
+  ...['warnings', 'credentials'],
 ]
 
 /** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */

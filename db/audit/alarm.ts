@@ -4,9 +4,9 @@ import type { Store } from '../scope.ts'
 /** A chain that was found broken. `unaudited` is an act that was done although no chain could take its entry. */
 export type Alarm = { teamId: string; why: string; unaudited?: Record<string, unknown> }
 
-type Known = { broken: Map<string, string>; tell: (alarm: Alarm) => void }
+type KnownAlarms = { broken: Map<string, string>; tell: (alarm: Alarm) => void }
 
-const knownOf = perDatabase((): Known => ({ broken: new Map(), tell: () => {} }))
+const knownOf = perDatabase((): KnownAlarms => ({ broken: new Map(), tell: () => {} }))
 
 /** Has this process tell of each chain that it finds broken, once, and of each act that has no entry. */
 export function onBrokenChain(store: Store, tell: (alarm: Alarm) => void): void {

@@ -16,9 +16,9 @@ export type AuditEntry = { resourceId: string | null; details?: Record<string, u
 
 type AnyAct = Act | AccountAct
 
-type Kind = { resource: string; urgent?: true; outcome?: 'FAILURE' | 'DENIED' }
+type AuditedAct = { resource: string; urgent?: true; outcome?: 'FAILURE' | 'DENIED' }
 
-const KINDS: Record<AnyAct, Kind> = { ...ACTS, ...ACCOUNT_ACTS }
+const KINDS: Record<AnyAct, AuditedAct> = { ...ACTS, ...ACCOUNT_ACTS }
 
 const MAX_DETAIL_BYTES = 32_000
 

@@ -58,7 +58,7 @@ export async function readChatMessage(
   id: string,
 ): Promise<AgentChatMessage> {
   await openChatSession(scope, sessionId, 'read')
-  const { rows } = await sql<Row>`select ${COLUMNS}, content, false as omitted from agent_chat_messages
+  const { rows } = await sql<MessageRow>`select ${COLUMNS}, content, false as omitted from agent_chat_messages
     where id = ${id} and session_id = ${sessionId}`.execute(scope.store.db)
   if (!rows[0]) throw missing('message')
   return showMessage(rows[0])
@@ -73,7 +73,7 @@ export async function readMessages(
   sessionId: string,
   { size, offset }: { size: number; offset: number },
 ): Promise<AgentChatMessage[]> {
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<MessageRow>`
     select ${COLUMNS}, case when length <= ${SHOWN_LENGTH} then content else '' end as content,
       length > ${SHOWN_LENGTH} as omitted
     from (
@@ -86,7 +86,10 @@ export async function readMessages(
 
 const COLUMNS = sql`id, role, status, error, created_at, execution_id, input_tokens, output_tokens`
 
-type Row = Omit<AgentChatMessage, 'tokenUsage'> & { inputTokens: number | null; outputTokens: number | null }
+type MessageRow = Omit<AgentChatMessage, 'tokenUsage'> & {
+  inputTokens: number | null
+  outputTokens: number | null
+}
 
 function showMessage({
   id,
@@ -98,7 +101,7 @@ function showMessage({
   createdAt,
   executionId,
   ...tokens
-}: Row): AgentChatMessage {
+}: MessageRow): AgentChatMessage {
   const message = { id, role, status, content, omitted, error, createdAt, executionId }
   if (role === 'user') return message
   const { inputTokens, outputTokens } = tokens

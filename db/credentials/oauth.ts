@@ -66,7 +66,7 @@ export async function readGrant(
   return openGrant(store.keys, id, row)
 }
 
-type Row = {
+type GrantRow = {
   name: string
   type: string
   teamId: string
@@ -82,7 +82,7 @@ type Row = {
   renewalFailure: string | null
 }
 
-function openGrant(keys: Keys, id: string, row: Row): Grant {
+function openGrant(keys: Keys, id: string, row: GrantRow): Grant {
   const { sealed, wrapped, token, renewerUntil, renewalFailure, ...rest } = row
   const type = row.type as CredentialType
   const data = openCredential(keys, { teamId: row.teamId, id, type }, { sealed, wrapped })
@@ -233,7 +233,7 @@ export async function setTokens(
   { id, teamId, type, data, broken }: Grant,
   { accessToken, refreshToken, expiresInS }: Tokens,
   { renewed }: { renewed: boolean },
-): Promise<Row> {
+): Promise<GrantRow> {
   const { refreshToken: old, ...rest } = data
   const kept = refreshToken ?? (renewed ? old : undefined)
   const next = { ...rest, accessToken, ...(kept === undefined ? {} : { refreshToken: kept }) }

@@ -73,7 +73,7 @@ const COLUMNS = {
 const KEYS = Object.keys(COLUMNS) as (keyof EvalConfig)[]
 
 /** One workflow, or with null all workflows of a team that have no config of their own. */
-type Place = { teamId: string; workflowId: string | null }
+type ConfigPlace = { teamId: string; workflowId: string | null }
 
 /** What counts for the runs of a workflow. For the service itself: it checks no right. */
 export async function loadEvalConfig(
@@ -138,7 +138,7 @@ export async function isEvalCredential(db: Db, id: string): Promise<boolean> {
 function update(
   scope: Scope,
   act: 'EVAL_CONFIG_UPDATED' | 'TEAM_EVAL_CONFIG_UPDATED',
-  place: Place,
+  place: ConfigPlace,
   patch: Partial<EvalConfig>,
 ): Promise<EvalConfigView> {
   const { teamId, workflowId } = place
@@ -179,7 +179,7 @@ function update(
 function remove(
   scope: Scope,
   act: 'EVAL_CONFIG_DELETED' | 'TEAM_EVAL_CONFIG_DELETED',
-  { teamId, workflowId }: Place,
+  { teamId, workflowId }: ConfigPlace,
 ): Promise<void> {
   return change(scope, act, teamId, async (tx) => {
     const { numDeletedRows } = await tx
@@ -192,13 +192,13 @@ function remove(
   })
 }
 
-async function view(db: Db, place: Place): Promise<EvalConfigView> {
+async function view(db: Db, place: ConfigPlace): Promise<EvalConfigView> {
   const own = await load(db, place)
   const team = place.workflowId === null ? SILENT : await load(db, { ...place, workflowId: null })
   return { ...own, effective: merge(own, team) }
 }
 
-async function load(db: Db, { teamId, workflowId }: Place): Promise<EvalConfig & Stored> {
+async function load(db: Db, { teamId, workflowId }: ConfigPlace): Promise<EvalConfig & Stored> {
   const row = await db
     .selectFrom('evalConfigs')
     .selectAll()

@@ -140,7 +140,7 @@ function filter(scope: Scope, workflowId: string, { status, failed, from, to }: 
     .$if(to !== undefined, (query) => query.where('evaluations.createdAt', '<', to!))
 }
 
-type Said = Evaluation['scores'][number] & { tokens: number; cost: number | null }
+type StoredScore = Evaluation['scores'][number] & { tokens: number; cost: number | null }
 
 function select(scope: Scope, workflowId: string, query: EvaluationQuery) {
   return filter(scope, workflowId, query)
@@ -151,7 +151,9 @@ function select(scope: Scope, workflowId: string, query: EvaluationQuery) {
     .select(['evaluations.flagged', 'evaluations.createdAt', 'evaluations.judgedAt'])
     .select(chatPrivacyOf().as('privacy'))
     .select(
-      sql<Said[]>`coalesce((select json_agg(json_build_object('dimension', s.dimension, 'score', s.score,
+      sql<
+        StoredScore[]
+      >`coalesce((select json_agg(json_build_object('dimension', s.dimension, 'score', s.score,
         'reason', s.reason, 'explanation', s.explanation, 'flagged', s.flagged,
         'tokens', s.input_tokens + s.output_tokens, 'cost', s.cost)
         order by array_position(evaluations.dimensions, s.dimension), s.dimension)
@@ -159,9 +161,9 @@ function select(scope: Scope, workflowId: string, query: EvaluationQuery) {
     )
 }
 
-type Row = Awaited<ReturnType<ReturnType<typeof select>['execute']>>[number]
+type EvaluationRow = Awaited<ReturnType<ReturnType<typeof select>['execute']>>[number]
 
-function show(scope: Scope, { said, privacy, teamId, ...row }: Row): Evaluation {
+function show(scope: Scope, { said, privacy, teamId, ...row }: EvaluationRow): Evaluation {
   const hidden = isHiddenFrom(scope, teamId, privacy)
   const costs = said.map(({ cost }) => cost)
   return {

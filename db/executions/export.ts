@@ -49,7 +49,7 @@ type Each = (execution: ExportedExecution, node: ExportedNode | null) => void
 /**
  * A row as it is fetched. Times are in ms since 1970: Date objects for a million rows would cost too much.
  */
-type Row = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs' | 'usage'> &
+type ExecutionRow = Omit<ExportedExecution, 'startedAt' | 'completedAt' | 'durationMs' | 'usage'> &
   Pick<ExportedNode, 'nodeType' | 'nodeName'> & {
     started: number | null
     completed: number | null
@@ -97,7 +97,7 @@ export async function openExport(
     details: { ...asked, since },
   }))
   const least = ACTS.EXECUTIONS_EXPORTED.role
-  const cursor = await openExportCursor<Row, RedactionRules>(
+  const cursor = await openExportCursor<ExecutionRow, RedactionRules>(
     scope,
     { teamId, least },
     { select: selectRows(teamId, since, asked.format), batch: BATCH, begin: readRules },
@@ -147,8 +147,8 @@ const SLICE_MS = 10
 /** Passes rows on, redacted. Between slices of 10 ms it lets other work have its turn. */
 function createVisit(
   rules: RedactionRules,
-  isHidden: (row: Row) => boolean,
-): (rows: Row[], each: Each) => Promise<void> {
+  isHidden: (row: ExecutionRow) => boolean,
+): (rows: ExecutionRow[], each: Each) => Promise<void> {
   const mask = createTextMask(rules)
   let execution: ExportedExecution | undefined
   let usageOf = findUsage([])
@@ -172,7 +172,7 @@ function createVisit(
   }
 }
 
-function readExecution(row: Row, mask: (text: string) => string): Omit<ExportedExecution, 'usage'> {
+function readExecution(row: ExecutionRow, mask: (text: string) => string): Omit<ExportedExecution, 'usage'> {
   const { executionId, workflowId, workflowName, status, trigger, started, completed } = row
   return {
     executionId,
@@ -186,7 +186,7 @@ function readExecution(row: Row, mask: (text: string) => string): Omit<ExportedE
   }
 }
 
-function readNode(row: Row, nodeId: string, mask: (text: string) => string): ExportedNode {
+function readNode(row: ExecutionRow, nodeId: string, mask: (text: string) => string): ExportedNode {
   const { nodeType, nodeName, iteration, step, tool, nodeStatus, nodeStarted, nodeCompleted, nodeError } = row
   return {
     nodeId: mask(graphNodeId(nodeId)),

@@ -49,13 +49,13 @@ export async function pruneExecutions(store: Store, signal?: AbortSignal): Promi
 }
 
 /** A position among a workflow's executions by age. The time is a string, which keeps its microseconds. */
-type Place = { createdAt: string; id: string }
+type ListPlace = { createdAt: string; id: string }
 
 /**
  * The newest execution that is not among the newest `count` of its workflow; undefined if there are no more than that.
  */
-async function findBehind(store: Store, workflowId: string, count: number): Promise<Place | undefined> {
-  const { rows } = await sql<Place>`
+async function findBehind(store: Store, workflowId: string, count: number): Promise<ListPlace | undefined> {
+  const { rows } = await sql<ListPlace>`
     select created_at::text as created_at, id from executions where workflow_id = ${workflowId}
     order by created_at desc, id desc offset ${count} limit 1`.execute(store.db)
   return rows[0]
@@ -68,7 +68,7 @@ async function pruneAll(
   before: number,
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  let last: Place = { createdAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+  let last: ListPlace = { createdAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
   let pruned = 0
   while (!signal?.aborted) {
     const began = performance.now()
@@ -92,11 +92,11 @@ function pruneBatch(
   store: Store,
   workflowId: string,
   outlived: RawBuilder<unknown>,
-  last: Place,
+  last: ListPlace,
   before: number,
-): Promise<Place[]> {
+): Promise<ListPlace[]> {
   return record(store, async (tx) => {
-    const { rows } = await sql<Place>`
+    const { rows } = await sql<ListPlace>`
       with outlived as materialized (
         select id, created_at, completed_at from executions e
         where workflow_id = ${workflowId} and status in ('SUCCESS', 'FAILED', 'CANCELLED') and ${outlived}

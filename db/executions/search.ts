@@ -26,17 +26,17 @@ const AT_ONCE = 4
 
 /** What took longer than this is not looked for again for the pages after the first, within ten seconds. */
 const LONG_MS = 200
-const foundOf = perDatabase(() => new LRUCache<string, Found>({ max: 200, ttl: 10_000 }))
+const foundOf = perDatabase(() => new LRUCache<string, FoundMatches>({ max: 200, ttl: 10_000 }))
 
 /** The place of an execution in the list; `at` is in milliseconds since 1970. */
-type Place = { at: number; id: string }
+type MatchPlace = { at: number; id: string }
 
 /**
  * The executions that were found, the newest first. Those created before `searchedFrom` were not looked at; null if all
  * were.
  */
-export type Found = { ids: string[]; searchedFrom: Date | null }
-type Seen = { found: Place[]; searchedFrom: Date | null }
+export type FoundMatches = { ids: string[]; searchedFrom: Date | null }
+type MatchesInPart = { found: MatchPlace[]; searchedFrom: Date | null }
 
 /** Whose executions are looked at, and which: `where` is on `executions e`, and an index has it. */
 type Among = { teamId: string; where: RawBuilder<unknown>; key: string }
@@ -50,7 +50,7 @@ export async function searchExecutions(
   scope: Scope,
   { teamId, where, key: among }: Among,
   asked: { search?: string | undefined; trigger?: string | undefined; page: number },
-): Promise<Found> {
+): Promise<FoundMatches> {
   const { db } = scope.store
   const found = foundOf(db)
   const key = JSON.stringify([
@@ -105,11 +105,11 @@ const ID = 'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'
 const MOST_NAMED = 100
 
 /** Those whose ids are the text or begin with it, if it has eight digits or more: their index knows them, however old. */
-async function findById(db: Db, where: RawBuilder<unknown>, search = ''): Promise<Place[]> {
+async function findById(db: Db, where: RawBuilder<unknown>, search = ''): Promise<MatchPlace[]> {
   const text = search.trim().toLowerCase()
   const fill = (digit: string) => text + ID.slice(text.length).replaceAll('x', digit)
   if (text.length < 8 || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(fill('0'))) return []
-  const { rows } = await sql<Place>`
+  const { rows } = await sql<MatchPlace>`
     select id, (extract(epoch from created_at) * 1000)::float8 as at from (
       select * from executions where id >= ${fill('0')}::uuid and id <= ${fill('f')}::uuid
       order by id desc limit 10000) e
@@ -118,16 +118,20 @@ async function findById(db: Db, where: RawBuilder<unknown>, search = ''): Promis
 }
 
 /** Looks at the executions from the newest one back, statement by statement, until the time is over. */
-async function lookBack(db: Db, where: RawBuilder<unknown>, fit: RawBuilder<unknown>): Promise<Seen> {
+async function lookBack(
+  db: Db,
+  where: RawBuilder<unknown>,
+  fit: RawBuilder<unknown>,
+): Promise<MatchesInPart> {
   const until = performance.now() + SEARCH_MS
-  const found: Place[] = []
+  const found: MatchPlace[] = []
   /** The last one that was looked at. Before the first statement none was. */
   let last = { at: Date.now(), id: '' }
   let whole = false
   try {
     await readSnapshot(db).execute(async (tx) => {
       await sql`select set_config('statement_timeout', ${String(STATEMENT_MS)}, true)`.execute(tx)
-      let after: Place | undefined
+      let after: MatchPlace | undefined
       for (let rows = FIRST_ROWS; !whole && found.length <= MOST_FOUND; rows = Math.min(2 * rows, ROWS)) {
         if (performance.now() > until) return
         const looked = await lookAt(tx, where, fit, after, rows)
@@ -152,14 +156,14 @@ async function lookAt(
   tx: Db,
   where: RawBuilder<unknown>,
   fit: RawBuilder<unknown>,
-  after: Place | undefined,
+  after: MatchPlace | undefined,
   rows: number,
-): Promise<{ found: Place[]; last: Place | undefined; whole: boolean }> {
+): Promise<{ found: MatchPlace[]; last: MatchPlace | undefined; whole: boolean }> {
   const older = after
     ? sql`(e.created_at, e.id) < (${new Date(after.at)}::timestamptz, ${after.id}::uuid)`
     : sql`true`
   // An input that does not fit in here is not even fetched: it may be megabytes, elsewhere.
-  const { rows: looked } = await sql<Place & { fit: boolean; n: number; fetched: number }>`
+  const { rows: looked } = await sql<MatchPlace & { fit: boolean; n: number; fetched: number }>`
     with near as materialized (
       select id, (extract(epoch from created_at) * 1000)::float8 as at, n,
         case when before < ${BYTES} or n = 1 then coalesce((${fit}), false) end as fit
@@ -174,7 +178,7 @@ async function lookAt(
       (select count(*) as fetched, max(n) filter (where fit is not null) as seen from near) all_near
     where fit or n = seen order by n`.execute(tx)
   const last = looked.at(-1)
-  const place = ({ at, id }: Place) => ({ at, id })
+  const place = ({ at, id }: MatchPlace) => ({ at, id })
   return {
     found: looked.filter((one) => one.fit).map(place),
     last: last && place(last),

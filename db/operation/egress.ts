@@ -11,9 +11,9 @@ export type TeamEgress = { allow: string[]; deny: string[]; updatedAt: Date | nu
 /** How long a process works with what it has read. */
 const TTL_MS = 2_000
 
-type Known = Promise<Map<string, TeamEgress>>
+type AllRules = Promise<Map<string, TeamEgress>>
 
-const cacheOf = perDatabase(() => new LRUCache<'all', Known>({ max: 1, ttl: TTL_MS }))
+const cacheOf = perDatabase(() => new LRUCache<'all', AllRules>({ max: 1, ttl: TTL_MS }))
 
 /**
  * The egress rules of a team, up to two seconds old; undefined if it has none. Rejects while PostgreSQL is away,

@@ -13,7 +13,7 @@ import type { Store } from '../scope.ts'
 export type MovedSecret = { id: string; name: string; type: CredentialType; paths: string[] }
 
 /** A secret to be kept in a credential, and whose it is. */
-type Wanted = { type: CredentialType; data: CredentialData; node: GraphNode; path: string }
+type FoundSecret = { type: CredentialType; data: CredentialData; node: GraphNode; path: string }
 
 /** Where secrets of one workflow are kept from now on. */
 export type Keeping = {
@@ -37,7 +37,7 @@ const MAX_PART = 90
  * The id of the credential that holds the secret from now on: one of `before` that has it already, one that was made
  * for an equal secret, or a new one. Throws CONFLICT if the team has too many credentials.
  */
-export async function keepSecret(keeping: Keeping, wanted: Wanted, before: unknown[]): Promise<string> {
+export async function keepSecret(keeping: Keeping, wanted: FoundSecret, before: unknown[]): Promise<string> {
   const { tx, store, teamId, dryRun, found } = keeping
   const { type, data, node, path } = wanted
   for (const id of before) {

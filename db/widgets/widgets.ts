@@ -41,7 +41,7 @@ export type Widget = {
   updatedAt: Date
 }
 
-type Given<T> = { [K in keyof T]?: T[K] | undefined }
+type Settable<T> = { [K in keyof T]?: T[K] | undefined }
 
 /** The given keys of `theme`, its `colours` and `limits` are changed, the others stay. */
 export type WidgetPatch = {
@@ -50,9 +50,9 @@ export type WidgetPatch = {
   allowedOrigins?: string[] | undefined
   enabled?: boolean | undefined
   theme?:
-    | (Given<Omit<WidgetTheme, 'colours'>> & { colours?: Given<WidgetTheme['colours']> | undefined })
+    | (Settable<Omit<WidgetTheme, 'colours'>> & { colours?: Settable<WidgetTheme['colours']> | undefined })
     | undefined
-  limits?: Given<WidgetLimits> | undefined
+  limits?: Settable<WidgetLimits> | undefined
   collectEmail?: boolean | undefined
 }
 

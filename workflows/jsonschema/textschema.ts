@@ -7,10 +7,10 @@ const MAX_NAMED = 20
  * The kinds of values in a schema: schemas, schemas by names of the author, values to be equal to, values without
  * meaning.
  */
-type What = 'schema' | 'names' | 'values' | 'notes'
-const WITHIN = new Map<string, What>([
+type KeywordHolds = 'schema' | 'names' | 'values' | 'notes'
+const WITHIN = new Map<string, KeywordHolds>([
   ...['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'].map(
-    (key): [string, What] => [key, 'names'],
+    (key): [string, KeywordHolds] => [key, 'names'],
   ),
   ['const', 'values'],
   ['enum', 'values'],
@@ -31,7 +31,7 @@ export function checkTextSchema(schema: Record<string, unknown>): Problem[] {
     return [{ path: '', message: `must have at most ${MAX_SCHEMA} characters of JSON` }]
   const problems: Problem[] = []
   // The library reads data as a schema, too: keywords that it would obey there are refused.
-  const visit = (value: unknown, place: SchemaPlace, what: What): void => {
+  const visit = (value: unknown, place: SchemaPlace, what: KeywordHolds): void => {
     if (typeof value !== 'object' || value === null) return
     for (const [key, child] of Object.entries(value)) {
       if (problems.length >= MAX_NAMED) return
@@ -48,7 +48,7 @@ export function checkTextSchema(schema: Record<string, unknown>): Problem[] {
   return problems.slice(0, MAX_NAMED)
 }
 
-function judgeKey(key: string, child: unknown, holder: object, what: What): string | undefined {
+function judgeKey(key: string, child: unknown, holder: object, what: KeywordHolds): string | undefined {
   if (key === '$schema' && typeof child === 'string' && !DRAFTS.test(child))
     return 'must be the draft 2020-12, 2019-09 or 07'
   if (key === '$vocabulary' && (what === 'schema' ? typeof child === 'object' : bringsVocabulary(holder)))

@@ -3,7 +3,7 @@ import { type LoopBlock, readLoopOutputs } from './loops.ts'
 import type { BuiltNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
 
-type Given = {
+type ImportedGraph = {
   source: SourceWorkflow
   loops: ReadonlyMap<string, LoopBlock>
   built: ReadonlyMap<string, BuiltNode>
@@ -11,7 +11,7 @@ type Given = {
 }
 
 /** Reports where nodes that were imported do something else than in n8n, though each by itself does the same. */
-export function reportDifferences(given: Given): void {
+export function reportDifferences(given: ImportedGraph): void {
   const { source, built, reporterOf } = given
   const outward = Map.groupBy(source.links, ({ from }) => from)
   for (const node of source.nodes) {
@@ -41,7 +41,7 @@ function findBehind(name: string, outward: Map<string, SourceLink[]>): Set<strin
 
 /** n8n executes a node once for each connection that brings items, and all nodes behind it as well. */
 function reportJoin(
-  { source, loops, built }: Given,
+  { source, loops, built }: ImportedGraph,
   node: SourceNode,
   outward: Map<string, SourceLink[]>,
   report: ProblemReporter,
@@ -79,7 +79,7 @@ const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.cont
 
 /** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
 function reportLostPairs(
-  { loops }: Given,
+  { loops }: ImportedGraph,
   node: SourceNode,
   outward: Map<string, SourceLink[]>,
   report: ProblemReporter,
@@ -119,7 +119,11 @@ function reportLostPairs(
 }
 
 /** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */
-function reportLoopEnds({ source, loops, built }: Given, node: SourceNode, report: ProblemReporter): void {
+function reportLoopEnds(
+  { source, loops, built }: ImportedGraph,
+  node: SourceNode,
+  report: ProblemReporter,
+): void {
   const loop = loops.get(node.name)
   if (!loop) return
   if (loop.within !== undefined) {

@@ -18,9 +18,9 @@ export type EdgeDrawing = {
   loopAround: (name: string) => string | undefined
 }
 
-type Given = Pick<EdgeDrawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
+type DrawnGraph = Pick<EdgeDrawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
 
-export function createEdgeDrawing(given: Given): EdgeDrawing {
+export function createEdgeDrawing(given: DrawnGraph): EdgeDrawing {
   const around = new Map<string, string>()
   const blocks = [...given.loops].sort(([, a], [, b]) => b.members.size - a.members.size)
   for (const [name, { members }] of blocks)

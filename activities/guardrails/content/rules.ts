@@ -59,9 +59,9 @@ const meet = (one: Concepts, other: Concepts) =>
   ((one[0] & other[0]) | (one[1] & other[1]) | (one[2] & other[2])) !== 0
 
 /** What a list of concepts is as a set, and the rules that can begin with it. */
-type Known = { set: Concepts; starts: readonly number[] }
+type KnownConcepts = { set: Concepts; starts: readonly number[] }
 
-const NOTHING: Known = { set: [0, 0, 0], starts: [] }
+const NOTHING: KnownConcepts = { set: [0, 0, 0], starts: [] }
 
 /** A rule that matches, by its number in `CONTENT_RULES`. */
 export type RuleMatch = { rule: number; negated: boolean }
@@ -71,7 +71,7 @@ export type RuleMatch = { rule: number; negated: boolean }
  * negated. Linear time.
  */
 export function matchRules(tokens: readonly Token[]): (index: number) => RuleMatch[] {
-  const known = new Map<readonly number[], Known>()
+  const known = new Map<readonly number[], KnownConcepts>()
   const read = tokens.map(({ concepts }) => {
     if (concepts.length === 0) return NOTHING
     const before = known.get(concepts)

@@ -60,16 +60,21 @@ export async function runPlaybook(
   }
 }
 
-type Said = Omit<StepOutcome, 'endedAt'>
+type EndedStep = Omit<StepOutcome, 'endedAt'>
 
-const done = (message: string, more: { executionId?: string } = {}): Said => ({
+const done = (message: string, more: { executionId?: string } = {}): EndedStep => ({
   status: 'DONE',
   message,
   ...more,
 })
-const failed = (message: string): Said => ({ status: 'FAILED', message })
+const failed = (message: string): EndedStep => ({ status: 'FAILED', message })
 
-async function doStep(store: Store, run: ClaimedPlaybookRun, at: number, notice: SentNotice): Promise<Said> {
+async function doStep(
+  store: Store,
+  run: ClaimedPlaybookRun,
+  at: number,
+  notice: SentNotice,
+): Promise<EndedStep> {
   const step = run.steps[at]!
   if (step.type === 'NOTIFY') return notify(store, run, step.channelId)
   if (step.type === 'START_WORKFLOW') return startWorkflow(store, run, at, step, notice)
@@ -78,7 +83,7 @@ async function doStep(store: Store, run: ClaimedPlaybookRun, at: number, notice:
   return deactivate(store, run, at, workflowId)
 }
 
-async function notify(store: Store, run: ClaimedPlaybookRun, channelId: string): Promise<Said> {
+async function notify(store: Store, run: ClaimedPlaybookRun, channelId: string): Promise<EndedStep> {
   const channel = await findChannel(store.db, run.teamId, channelId)
   if (!channel) return failed('The team has no such channel any more')
   if (!channel.enabled) return failed(`The channel "${channel.name}" is disabled`)
@@ -95,7 +100,7 @@ async function startWorkflow(
   at: number,
   { workflowId, input }: PlaybookStep & { type: 'START_WORKFLOW' },
   notice: SentNotice,
-): Promise<Said> {
+): Promise<EndedStep> {
   const workflow = await readStartable(store, workflowId, (teamId) => teamId === run.teamId)
   if (!workflow) return failed('The team has no such workflow any more')
   const node = findStart(workflow.graph)
@@ -117,7 +122,7 @@ async function deactivate(
   run: ClaimedPlaybookRun,
   at: number,
   workflowId: string,
-): Promise<Said> {
+): Promise<EndedStep> {
   const { teamId } = run
   const workflow = await readStartable(store, workflowId, (team) => team === teamId)
   if (!workflow) return failed('The team has no such workflow any more')
@@ -135,7 +140,7 @@ async function deactivate(
 }
 
 /** What a step says that has thrown: only what may be seen. Throws what may pass. */
-function excuse({ attempts }: ClaimedPlaybookRun, error: unknown): Said {
+function excuse({ attempts }: ClaimedPlaybookRun, error: unknown): EndedStep {
   if (error instanceof Fault && error.code !== 'UNAVAILABLE' && error.code !== 'AUDIT_CHAIN_BROKEN')
     return failed(error.message)
   if (isDatabaseAway(error) || attempts < MAX_ATTEMPTS) throw error

@@ -28,7 +28,7 @@ export type MailSection = {
   rows: CsvRow[]
 }
 
-type Place = { publicUrl: string; timezone: string }
+type ReportSettings = { publicUrl: string; timezone: string }
 
 const MOST_MODELS = 6
 
@@ -138,7 +138,7 @@ const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 
 function writeAlerts(
   { type, total, bySeverity, byStatus, days, latest, checks, moods }: AlertFigures,
-  { publicUrl, timezone }: Place,
+  { publicUrl, timezone }: ReportSettings,
 ): MailSection {
   const { metric, title, none } = TYPES[type]
   const severe = bySeverity.HIGH + bySeverity.CRITICAL

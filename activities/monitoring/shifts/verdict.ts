@@ -4,7 +4,7 @@ import type { AlertFinding, DetectorVerdict } from '../alerts/detector.ts'
 import type { Shift } from './judge.ts'
 
 /** What a window of a workflow shows of a metric: the comparisons that were made, the one that says most first. */
-export type Seen = {
+export type ObservedShift = {
   workflowId: string
   metric: string
   referenceCount: number
@@ -31,7 +31,7 @@ export async function settleShift(
   teamId: string,
   to: Date,
   before: ShiftCheck | undefined,
-  look: () => Promise<Seen>,
+  look: () => Promise<ObservedShift>,
 ): Promise<DetectorVerdict> {
   if (before && before.windowTo >= to) return showCheck(before)
   const seen = await look()
@@ -40,7 +40,7 @@ export async function settleShift(
   return showCheck(check)
 }
 
-function judgeSeen(seen: Seen, windowTo: Date, before: ShiftCheck | undefined): ShiftCheck {
+function judgeSeen(seen: ObservedShift, windowTo: Date, before: ShiftCheck | undefined): ShiftCheck {
   const { workflowId, metric, referenceCount, currentCount } = seen
   const base = { workflowId, metric, windowTo, referenceCount, currentCount }
   const nothing = { statistic: null, threshold: null, observed: null, expected: null, hits: 0, finding: null }

@@ -5,7 +5,7 @@ import { NodeFailure } from '../kit/failure.ts'
 export type CodeStyle = 'code' | 'function' | 'functionItem'
 
 /** An item that code has made, and the indexes of those that it came from; null if that is not known. */
-type Made = { item: unknown; from: number | number[] | null }
+type MadeItem = { item: unknown; from: number | number[] | null }
 
 /** The code with the variables that n8n gives it beside `$input`, if it reads them: `items` and `item`. */
 export function nameItems(code: string, style: CodeStyle, isEach: boolean): string {
@@ -32,9 +32,9 @@ const KEYS = new Set(['json', 'binary', 'pairedItem', 'error', 'index'])
 export function readMade(
   value: unknown,
   { each, given, style }: { each: boolean; given: number; style: CodeStyle },
-): Made[] {
+): MadeItem[] {
   if (each) {
-    return ((value ?? []) as unknown[]).flatMap((one, at): Made[] => {
+    return ((value ?? []) as unknown[]).flatMap((one, at): MadeItem[] => {
       if (style === 'functionItem') {
         if (one === null) throw refuse('No data got returned. Always an object has to be returned!')
         return [{ item: one, from: at }]

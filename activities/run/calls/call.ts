@@ -11,7 +11,7 @@ import { createMasking } from '../../credentials/masking.ts'
 import type { ActivityDeps } from '../../deps.ts'
 import { findTeam, isTurnedAway, readRunTeam } from '../../fairness/turns.ts'
 import { createFiles } from '../../files/store.ts'
-import { BESIDE_WORK, createCheck, type How, IN_ATTEMPT } from '../../guardrails/check.ts'
+import { BESIDE_WORK, type CheckOptions, createCheck, IN_ATTEMPT } from '../../guardrails/check.ts'
 import { noteExchanges } from '../../http/exchanges.ts'
 import { createMeter } from '../../models/usage.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
@@ -134,7 +134,7 @@ function openChecks(
   deps: Parameters<typeof createCheck>[0],
   { node, context }: Pick<AttemptInput, 'node' | 'context'>,
   number: number,
-  given: Pick<How, 'meter' | 'signal'>,
+  given: Pick<CheckOptions, 'meter' | 'signal'>,
 ): Pick<NodeContext, 'check' | 'guard'> {
   const isLast = number >= node.retry.maxAttempts
   return {

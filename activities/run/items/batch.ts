@@ -2,12 +2,12 @@ import type { Bindings } from '../../expressions/bindings.ts'
 import type { Evaluator } from '../../expressions/evaluator.ts'
 import { createLimit } from '../../fairness/atonce.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
-import type { Row, RowsHow } from './rows.ts'
+import type { ItemRow, RowsHow } from './rows.ts'
 
 /** How many conversions, filters and the like of a node's items are under way at once. */
 const AT_ONCE = 8
 
-type Call = { row: Row; settle: (value: unknown) => void; fail: (error: unknown) => void }
+type Call = { row: ItemRow; settle: (value: unknown) => void; fail: (error: unknown) => void }
 type Group = { how: RowsHow; value: unknown; calls: Call[] }
 
 /**
@@ -17,14 +17,14 @@ type Group = { how: RowsHow; value: unknown; calls: Call[] }
 export type Batch = {
   evaluator: Evaluator
   /** Binds a row: evaluations with the bindings that it returns are collected. */
-  bind(row: Row): Bindings
+  bind(row: ItemRow): Bindings
   /** A runner begins, or it is done: then the others need not wait for it. */
   begin(): void
   done(): void
 }
 
 export function createBatch(evaluator: Evaluator, bindings: Bindings): Batch {
-  const rows = new WeakMap<Bindings, Row>()
+  const rows = new WeakMap<Bindings, ItemRow>()
   let groups = new Map<string, Group>()
   let active = 0
   let waiting = 0
@@ -53,7 +53,7 @@ export function createBatch(evaluator: Evaluator, bindings: Bindings): Batch {
     }
   }
 
-  function ask(how: RowsHow, value: unknown, row: Row): Promise<unknown> {
+  function ask(how: RowsHow, value: unknown, row: ItemRow): Promise<unknown> {
     return new Promise((settle, fail) => {
       const key = `${how} ${keyOf(value)}`
       const group = groups.get(key) ?? { how, value, calls: [] }

@@ -24,7 +24,7 @@ import type { CompiledScript } from '../../javascript/texts.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 
 /** An item of a node, and its number. */
-export type Row = { item: unknown; index: number }
+export type ItemRow = { item: unknown; index: number }
 
 /** How a value of the config is evaluated: its expressions are filled in, or it is a condition, or one expression. */
 export type RowsHow = 'render' | 'test' | 'evaluate'
@@ -37,7 +37,7 @@ export async function evaluateRows(
   deps: EvaluationDeps,
   how: RowsHow,
   value: unknown,
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
 ): Promise<unknown[]> {
   const { expressions, finish } = await prepareRows(how, value, deps)
@@ -90,7 +90,7 @@ function catchFailure(work: () => unknown): unknown {
 async function fillTable(
   deps: EvaluationDeps,
   expressions: AnyExpression[],
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
 ): Promise<(unknown[] | NodeFailure)[]> {
   const table = rows.map((): unknown[] | NodeFailure => new Array(expressions.length))
@@ -129,7 +129,7 @@ async function fillScripts(
   deps: EvaluationDeps,
   expressions: AnyExpression[],
   scripts: number[],
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
   table: (unknown[] | NodeFailure)[],
 ): Promise<void> {
@@ -151,7 +151,7 @@ async function fillScripts(
 async function fillDirectly(
   watch: Watch | undefined,
   placed: PlacedExpression,
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
 ): Promise<unknown[] | undefined> {
   const { expression } = placed
@@ -173,7 +173,7 @@ async function fillDirectly(
 async function fillHere(
   watch: Watch | undefined,
   placed: PlacedExpression,
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
 ): Promise<unknown[]> {
   const { expression } = placed
@@ -190,7 +190,7 @@ async function fillHere(
   return column
 }
 
-const itemsOf = (rows: Row[]) => rows.map(({ item }) => item)
+const itemsOf = (rows: ItemRow[]) => rows.map(({ item }) => item)
 
 function keepFailure(error: unknown): NodeFailure {
   if (error instanceof NodeFailure) return error
@@ -201,7 +201,7 @@ async function fillAway(
   { pool, limits, watch }: EvaluationDeps,
   expressions: AnyExpression[],
   heavy: number[],
-  rows: Row[],
+  rows: ItemRow[],
   bindings: Bindings,
   table: (unknown[] | NodeFailure)[],
 ): Promise<void> {

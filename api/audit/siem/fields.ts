@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import * as v from 'valibot'
 import { FORWARDER_TYPES, type ForwarderInput } from '../../../db/audit/siem/forwarders.ts'
-import { boundedString, trimmedString, uuidField } from '../../http/fields.ts'
+import { boundedInteger, boundedString, trimmedString, uuidField } from '../../http/fields.ts'
 import { countSchema, idSchema, timeSchema } from '../../http/responses.ts'
 
 const MAX_PEM = 20_000
@@ -11,13 +11,7 @@ const pem = v.pipe(
   v.check((text) => isCertificate(text), 'must be one or more certificates in PEM'),
 )
 
-const wholeNumber = (min: number, max: number) =>
-  v.pipe(
-    v.number('must be a whole number'),
-    v.integer('must be a whole number'),
-    v.minValue(min, `must be at least ${min}`),
-    v.maxValue(max, `must be at most ${max}`),
-  )
+const wholeNumber = (min: number, max: number) => boundedInteger(min, max, 'must be a whole number')
 
 const ForwarderFields = v.object({
   name: trimmedString(100),
@@ -65,17 +59,20 @@ const ForwarderFields = v.object({
   ),
 })
 
-type Given = v.InferOutput<typeof ForwarderFields>
+type GivenForwarder = v.InferOutput<typeof ForwarderFields>
 
-const demand = (key: keyof Given, type: string) =>
+const demand = (key: keyof GivenForwarder, type: string) =>
   v.forward(
-    v.check<Given, string>((one) => one.type !== type || one[key] != null, `is required for ${type}`),
+    v.check<GivenForwarder, string>(
+      (one) => one.type !== type || one[key] != null,
+      `is required for ${type}`,
+    ),
     [key] as never,
   )
 
-const refuse = (key: keyof Given, type: string) =>
+const refuse = (key: keyof GivenForwarder, type: string) =>
   v.forward(
-    v.check<Given, string>((one) => one.type === type || one[key] == null, `is only for ${type}`),
+    v.check<GivenForwarder, string>((one) => one.type === type || one[key] == null, `is only for ${type}`),
     [key] as never,
   )
 
@@ -124,7 +121,7 @@ export const ForwarderSchema = v.pipe(
 )
 
 /** The body with everything that it may leave out. */
-export function completeForwarder(given: Given): ForwarderInput {
+export function completeForwarder(given: GivenForwarder): ForwarderInput {
   const { name, type, host, port, caCertificate, url, credentialId, enabled, after } = given
   return {
     name,

@@ -7,9 +7,9 @@ import { useWork } from '../kit/work.ts'
 import { keep, recall } from '../shell/theme.ts'
 import { type Noted, type Verification, verifyAudit } from './data.ts'
 
-type Kind = NonNullable<Verification['problem']>['kind']
+type ProblemKind = NonNullable<Verification['problem']>['kind']
 
-const SAID: Record<Kind, string> = {
+const SAID: Record<ProblemKind, string> = {
   entry_modified: 'What the entry says is no longer what was signed.',
   entry_forged: 'The entry was rewritten together with its hash, without the key.',
   entry_unsigned: 'The entry has no signature, although it must have one.',

@@ -6,10 +6,10 @@ const { useRead, write } = resource('guardrails')
 const { guardrails } = api.api
 const { rules, exemplars, settings } = guardrails
 
-type Asked = Parameters<typeof guardrails.check.$post>[0]['json']
+type CheckedText = Parameters<typeof guardrails.check.$post>[0]['json']
 
 /** Checks a text; nothing is stored. */
-export async function checkText(teamId: string, json: Asked) {
+export async function checkText(teamId: string, json: CheckedText) {
   return read(guardrails.check.$post({ query: { teamId }, json }))
 }
 

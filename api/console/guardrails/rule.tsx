@@ -12,10 +12,10 @@ import { createRule, type Rule, type Tried, tryRule, updateRule } from './data.t
 
 const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 const ACTIONS = ['BLOCKED', 'WARNED', 'LOGGED'] as const
-type Kind = Rule['kind']
+type RuleKind = Rule['kind']
 
 /** What each kind is called, and the config that a new rule of it has. */
-export const RULE_KINDS: Record<Kind, { label: string; config: Record<string, unknown> }> = {
+export const RULE_KINDS: Record<RuleKind, { label: string; config: Record<string, unknown> }> = {
   REGEX: { label: 'A pattern', config: { pattern: '', flags: 'i' } },
   KEYWORD_LIST: {
     label: 'A list of words',
@@ -41,7 +41,7 @@ export function RuleDialog({
   onClose: () => void
 }) {
   const [description, setDescription] = useState(rule?.description ?? '')
-  const [kind, setKind] = useState<Kind>(rule?.kind ?? 'KEYWORD_LIST')
+  const [kind, setKind] = useState<RuleKind>(rule?.kind ?? 'KEYWORD_LIST')
   const [severity, setSeverity] = useState(rule?.severity ?? 'MEDIUM')
   const [action, setAction] = useState(rule?.action ?? 'BLOCKED')
   const [config, setConfig] = useState<Record<string, unknown>>(
@@ -67,8 +67,8 @@ export function RuleDialog({
                 value={kind}
                 disabled={rule !== null}
                 onChange={(next) => {
-                  setKind(next as Kind)
-                  setConfig(RULE_KINDS[next as Kind].config)
+                  setKind(next as RuleKind)
+                  setConfig(RULE_KINDS[next as RuleKind].config)
                 }}
                 choices={Object.entries(RULE_KINDS).map(([value, { label }]) => ({ value, label }))}
               />
@@ -97,7 +97,7 @@ export function RuleDialog({
 }
 
 type ConfigProps = {
-  kind: Kind
+  kind: RuleKind
   config: Record<string, unknown>
   onChange: (config: Record<string, unknown>) => void
   error: string | undefined
@@ -180,7 +180,15 @@ function Keywords({ keywords, onChange, error }: KeywordsProps) {
 }
 
 /** Applies the rule, as the form has it, to a sample. */
-function Trial({ teamId, kind, config }: { teamId: string; kind: Kind; config: Record<string, unknown> }) {
+function Trial({
+  teamId,
+  kind,
+  config,
+}: {
+  teamId: string
+  kind: RuleKind
+  config: Record<string, unknown>
+}) {
   const [sample, setSample] = useState('')
   const { busy, result, error, run } = useWork<Tried | undefined>()
   const tryOut = async () => {

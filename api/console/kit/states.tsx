@@ -62,7 +62,7 @@ export function Refused({ error, except = [] }: { error: unknown; except?: strin
   )
 }
 
-type Asked<T> = { data: T | undefined; error: unknown; isPending: boolean }
+type Readable<T> = { data: T | undefined; error: unknown; isPending: boolean }
 
 /** Shows what a query has read; until then a skeleton, or why it could not be read. */
 export function Loaded<T>({
@@ -70,7 +70,7 @@ export function Loaded<T>({
   children,
   rows,
 }: {
-  query: Asked<T>
+  query: Readable<T>
   children: (data: T) => ReactNode
   rows?: number
 }) {

@@ -25,13 +25,13 @@ const ROLES = [
   { value: 'Admin', label: 'Admin – everything in this team' },
 ]
 
-type Made = { name: string; token: string }
+type IssuedToken = { name: string; token: string }
 
 /** The settings area "Observability SDK": the team's tokens for programs, and where these send their traces. */
 export function TokensPage() {
   const may = useRole()
   const [open, setOpen] = useState(false)
-  const [made, setMade] = useState<Made | null>(null)
+  const [made, setMade] = useState<IssuedToken | null>(null)
   if (!may('ADMIN')) {
     return (
       <>
@@ -59,7 +59,7 @@ export function TokensPage() {
 }
 
 /** A new token, which no other answer of the service has. */
-function Once({ name, token, onClose }: Made & { onClose: () => void }) {
+function Once({ name, token, onClose }: IssuedToken & { onClose: () => void }) {
   return (
     <section className="once" aria-label={`The token ${name}`}>
       <h2>The token {name}</h2>
@@ -136,7 +136,7 @@ function Expiry({ token: { expiresAt } }: { token: SdkToken }) {
   return Date.parse(expiresAt) <= serverNow() ? <Pill tone="warn">Expired</Pill> : <Time at={expiresAt} />
 }
 
-function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Made) => void }) {
+function NewToken({ onClose, onMade }: { onClose: () => void; onMade: (made: IssuedToken) => void }) {
   const { teamId } = useTeam()
   const [name, setName] = useState('')
   const [role, setRole] = useState('Operator')

@@ -43,10 +43,10 @@ export function SchedulesPage() {
   )
 }
 
-type Row = Omit<ScheduledWorkflow, 'schedules'> & { schedule: Schedule }
+type ScheduleRow = Omit<ScheduledWorkflow, 'schedules'> & { schedule: Schedule }
 
 function ScheduleTable({ workflows }: { workflows: readonly ScheduledWorkflow[] }) {
-  const rows: Row[] = workflows.flatMap(({ schedules, ...workflow }) =>
+  const rows: ScheduleRow[] = workflows.flatMap(({ schedules, ...workflow }) =>
     schedules.map((schedule) => ({ ...workflow, schedule })),
   )
   return (
@@ -84,13 +84,13 @@ function ScheduleTable({ workflows }: { workflows: readonly ScheduledWorkflow[] 
   )
 }
 
-function State({ row: { active, schedule } }: { row: Row }) {
+function State({ row: { active, schedule } }: { row: ScheduleRow }) {
   if (!active) return <Pill>Inactive</Pill>
   if (schedule.paused) return <Pill tone="warn">Paused</Pill>
   return schedule.registered ? <Pill tone="good">Active</Pill> : <Pill tone="busy">Is set up</Pill>
 }
 
-function Next({ row: { active, schedule } }: { row: Row }) {
+function Next({ row: { active, schedule } }: { row: ScheduleRow }) {
   const { paused, nextRuns } = schedule
   const [first, ...more] = nextRuns.slice(0, SHOWN)
   if (!first || paused || !active) {

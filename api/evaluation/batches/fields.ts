@@ -3,7 +3,14 @@ import { CASE_STATUSES } from '../../../db/evaluation/batches/results.ts'
 import { BATCH_STATUSES } from '../../../db/evaluation/batches/runs.ts'
 import { EVAL_PROVIDERS } from '../../../db/evaluation/providers.ts'
 import { describeIssues, type Problem } from '../../../workflows/problem.ts'
-import { boundedString, documentAs, objectField, trimmedString, uuidField } from '../../http/fields.ts'
+import {
+  boundedInteger,
+  boundedString,
+  documentAs,
+  objectField,
+  trimmedString,
+  uuidField,
+} from '../../http/fields.ts'
 import { paging, queryInteger } from '../../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema, versionSchema } from '../../http/responses.ts'
 
@@ -73,10 +80,7 @@ export const NewBatch = v.object({
   ),
   concurrency: v.optional(
     v.pipe(
-      v.number('must be a number'),
-      v.integer('must be a whole number'),
-      v.minValue(1, 'must be at least 1'),
-      v.maxValue(10, 'must be at most 10'),
+      boundedInteger(1, 10),
       v.description('How many cases may be under way at the same time. Default: 4'),
     ),
   ),

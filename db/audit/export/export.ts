@@ -101,12 +101,12 @@ async function* closing(lines: AsyncGenerator<string>, close: () => Promise<void
   }
 }
 
-type Asked = { from: number; to: number | undefined; keys: PublicKeyView[]; signed: boolean }
+type ExportedRange = { from: number; to: number | undefined; keys: PublicKeyView[]; signed: boolean }
 
 async function* writeLines(
   db: Db,
   teamId: string,
-  { from, to, keys, signed }: Asked,
+  { from, to, keys, signed }: ExportedRange,
 ): AsyncGenerator<string> {
   yield writeExportLine({
     ...{ type: 'header', format: AUDIT_EXPORT_FORMAT, teamId, exportedAt: new Date().toISOString() },

@@ -29,7 +29,7 @@ const COLUMNS = `id = event_id, seq, prev, hash, ${timeTextOf('ts')}, event_id,
   actor_kind, actor_id, actor_role, actor_name, action, resource_type, resource_id, outcome, request_id, src_ip,
   details::text, details_salt, details_sha256, core, mac, key_id, v, user_id, user_agent, access_id`
 
-type Row = [
+type EntryRow = [
   isItsOwn: string,
   seq: string,
   prev: string,
@@ -90,14 +90,14 @@ function stream(
   client: pg.Client,
   text: string,
   values: unknown[],
-  take: (row: Row) => boolean,
+  take: (row: EntryRow) => boolean,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const config = { text, values, rowMode: 'array', types: { getTypeParser: () => asText } }
     const query = new pg.Query(config as never)
     let good = true
     query.on('row', (row) => {
-      good &&= take(row as unknown as Row)
+      good &&= take(row as unknown as EntryRow)
     })
     query.on('end', () => resolve(good))
     query.on('error', reject)
@@ -119,7 +119,7 @@ function createJudge(keys: Keys, teamId: string, from: number) {
   const beginOf = `entry|${teamId}|`
   let seq = from
   let first: { prev: string; ts: string } | undefined
-  let last: Row | undefined
+  let last: EntryRow | undefined
   const blank: SeqSpan[] = []
   const quote = createQuotes()
 
@@ -141,7 +141,7 @@ function createJudge(keys: Keys, teamId: string, from: number) {
     return mac(text)
   }
 
-  function take(row: Row): boolean {
+  function take(row: EntryRow): boolean {
     const [isItsOwn, seqText, prev, hashed, ts, eventId, actorKind, actorId, actorRole, actorName, action] =
       row
     if (seqText !== String(seq) || isItsOwn !== 't' || ts.length !== TS_CHARS) return false

@@ -81,9 +81,13 @@ export async function claimCase(
   return undefined
 }
 
-type Found = { id: string; teamId: string }
+type FoundBatch = { id: string; teamId: string }
 
-async function claimOf(tx: Tx, { id, teamId }: Found, leaseMs: number): Promise<ClaimedCase | undefined> {
+async function claimOf(
+  tx: Tx,
+  { id, teamId }: FoundBatch,
+  leaseMs: number,
+): Promise<ClaimedCase | undefined> {
   // Those who count what is under way come one after the other.
   await lockFor(tx, 'batchClaims', teamId)
   const obstacle = await findObstacle(tx, id)
@@ -132,7 +136,7 @@ async function findLeftOver(tx: Tx, runId: string): Promise<string | undefined> 
   })
 }
 
-async function findNext(tx: Tx, { id, teamId }: Found): Promise<string | undefined> {
+async function findNext(tx: Tx, { id, teamId }: FoundBatch): Promise<string | undefined> {
   return findFree(tx, {
     which: sql`q.run_id = ${id} and q.status = 'PENDING'
       and (select count(*) < r.concurrency from batch_cases c, batch_runs r

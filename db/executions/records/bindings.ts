@@ -13,7 +13,7 @@ import { readPage, readRecordsBefore, type StoredNode } from './stored.ts'
 import { deriveValues } from './values.ts'
 
 /** Where an expression is to be read: as in a node of an execution, or of a workflow that is not executed. */
-export type Place = {
+export type BindingPlace = {
   teamId: string
   workflowId?: string | undefined
   executionId?: string | undefined
@@ -44,7 +44,7 @@ const MAX_READ_BYTES = 16_000_000
  * NOT_FOUND unless the execution, its node and the workflow are of the team, INVALID if they do not fit together, and
  * CONFLICT if what is needed was not kept, or is too much.
  */
-export async function readBindings(scope: Scope, place: Place, text: string): Promise<PlaceBindings> {
+export async function readBindings(scope: Scope, place: BindingPlace, text: string): Promise<PlaceBindings> {
   const { store } = scope
   const { teamId, workflowId, executionId, nodeId } = place
   await demandTeam(scope, teamId, 'VIEWER')
@@ -71,7 +71,7 @@ export async function readBindings(scope: Scope, place: Place, text: string): Pr
 
 async function readExecuted(
   scope: Scope,
-  { teamId, workflowId, nodeId, iteration = '' }: Place,
+  { teamId, workflowId, nodeId, iteration = '' }: BindingPlace,
   executionId: string,
   text: string,
 ): Promise<Omit<PlaceBindings, 'vars'>> {

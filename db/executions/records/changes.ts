@@ -86,7 +86,7 @@ export async function readChanges(
     then b.since is null
     else pg_visible_in_snapshot(${sql.ref(column)}, b.up_to)
       and (b.since is null or not pg_visible_in_snapshot(${sql.ref(column)}, b.since)) end`
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<ChangeRow>`
     with bounds as (
       select case when known then coalesce(${to}::pg_snapshot, now) else now end as up_to,
         case when known then ${from}::pg_snapshot end as since, known, pg_snapshot_xmax(now) as future
@@ -165,7 +165,7 @@ function isSnapshot(text: string): boolean {
   )
 }
 
-type Row = {
+type ChangeRow = {
   upTo: string
   status: string
   startedAt: Date | null

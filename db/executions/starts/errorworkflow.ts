@@ -4,6 +4,7 @@ import { findErrorTrigger } from '../../../workflows/graph/graph.ts'
 import { copyFiles } from '../../files/files.ts'
 import type { Store } from '../../scope.ts'
 import { readSettings } from '../../workflows/settings.ts'
+import { IS_NO_TEST } from '../triggers.ts'
 import { addExecution, type StartedExecution } from './add.ts'
 import { readStartable } from './startable.ts'
 
@@ -20,18 +21,18 @@ export async function startErrorWorkflow(store: Store, executionId: string): Pro
     .innerJoin('workflows as w', 'w.id', 'e.workflowId')
     .select(['e.id', 'e.teamId', 'e.workflowId', 'e.workflowName', 'e.workflowVersion', 'e.status'])
     .select(['e.trigger', 'e.errorMessage', 'e.retriedFrom', 'e.createdAt', 'e.startedAt', 'e.completedAt'])
-    .select(['e.draft', 'w.name', 'w.settings'])
+    .select(['w.name', 'w.settings'])
+    .select(IS_NO_TEST.as('isNoTest'))
     .where('e.id', '=', executionId)
     .executeTakeFirst()
   const errorWorkflowId = run && readSettings(run.settings).errorWorkflowId
   // An execution for a test alarms no one.
-  if (!run || !errorWorkflowId || run.draft || ['EVALUATION', 'PLAYBOOK'].includes(run.trigger))
-    return { started: null, reason: null }
+  if (!run || !errorWorkflowId || !run.isNoTest) return { started: null, reason: null }
   const workflow = await readStartable(store, errorWorkflowId, (teamId) => teamId === run.teamId)
   if (!workflow) return { started: null, reason: `the error workflow ${errorWorkflowId} does not exist` }
   const node = findErrorTrigger(workflow.graph)
   if (!node) return { started: null, reason: `the error workflow ${errorWorkflowId} has no ERROR_TRIGGER` }
-  const { name, settings: _, teamId: __, draft: ___, ...execution } = run
+  const { name, settings: _, teamId: __, isNoTest: ___, ...execution } = run
   const hasFiles = await store.db
     .selectFrom('executionFiles')
     .select('id')

@@ -7,6 +7,7 @@ import { findFileIds } from '../../files/named.ts'
 import type { Store } from '../../scope.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { readExecutionOutput } from '../records/records.ts'
+import { TEST_TRIGGERS } from '../triggers.ts'
 import type { NodeInstance } from '../waits/pauses.ts'
 import { addExecution } from './add.ts'
 import type { TraceContext } from './origins.ts'
@@ -14,8 +15,6 @@ import { readStartable } from './startable.ts'
 
 /** How many executions deep sub-workflows may be nested. */
 const MAX_DEPTH = 10
-
-const INHERITED = ['EVALUATION', 'PLAYBOOK'] as const
 
 /** An execution that a SUB_WORKFLOW node has started, with its status now. */
 export type ChildExecution = { executionId: string; status: string; errorMessage: string | null }
@@ -67,7 +66,7 @@ export async function startChild(
     adopt: files.size > 0 ? (tx) => copyFiles(tx, executionId, id, files) : undefined,
     node,
     // What evaluations and playbooks begin stays theirs, however deep: it is not judged, and counts for no alert.
-    trigger: INHERITED.find((trigger) => trigger === parent.trigger) ?? 'SUB_WORKFLOW',
+    trigger: TEST_TRIGGERS.find((trigger) => trigger === parent.trigger) ?? 'SUB_WORKFLOW',
     draft: parent.draft,
     data: call.input,
     by: { kind: parent.startedByKind, id: parent.startedById, name: '' },

@@ -149,7 +149,7 @@ export async function decideApproval(
       key: stepKey(row.nodeId, row.iteration),
     } as const
     if (enough) await enqueue(tx, errand.kind, [errand.subjectId], errand.key)
-    const settled = { ...row, decisions, status, ...updated } as Row
+    const settled = { ...row, decisions, status, ...updated } as ApprovalRow
     const { executionId, workflowId, nodeId } = row
     const { iteration, step } = splitStep(row.iteration)
     return {
@@ -179,7 +179,7 @@ function checkForm(form: Form | null, input: { decision: string; form?: unknown 
   return parsed.output as Record<string, unknown>
 }
 
-type Row = Awaited<ReturnType<typeof findApproval>> & {}
+type ApprovalRow = Awaited<ReturnType<typeof findApproval>> & {}
 
 function findApproval(db: Tx | Scope['store']['db'], id: string) {
   return selectApprovals(
@@ -208,7 +208,7 @@ function selectApprovals<O>(rows: SelectQueryBuilder<DB & { p: DB['pauses'] }, '
     )
 }
 
-function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
+function showApproval(row: ApprovalRow, scope: Scope, person: DecidedBy): Approval {
   const { starterId: _, approverIds: __, privacy, ...rest } = row
   // An approver sees the question, in a chat too.
   const isSecret = isHiddenFrom(scope, row.teamId, privacy) && !isAsked(row, scope)
@@ -224,7 +224,7 @@ function showApproval(row: Row, scope: Scope, person: DecidedBy): Approval {
  * Why the caller may not decide; undefined if they may. A role among the approvers includes those above it; a
  * person who is named must be signed in, not use a token.
  */
-function findRefusal(row: Row, scope: Scope): string | undefined {
+function findRefusal(row: ApprovalRow, scope: Scope): string | undefined {
   const { roles, userId } = scope
   const { approvers, selfApproval, starterId } = row
   const role = roles.get(row.teamId)
@@ -239,7 +239,7 @@ function findRefusal(row: Row, scope: Scope): string | undefined {
 }
 
 /** Whether the approvers name the caller, or a role that they have. */
-function isAsked({ approvers, approverIds, teamId }: Row, { roles, actor, userId }: Scope): boolean {
+function isAsked({ approvers, approverIds, teamId }: ApprovalRow, { roles, actor, userId }: Scope): boolean {
   const role = roles.get(teamId)
   const named = actor.kind === 'USER' && userId !== null && approverIds.includes(userId)
   return (
@@ -262,7 +262,7 @@ async function findPerson(
   return { id: userId ?? actor.id, name: actor.name, email: user?.email ?? null }
 }
 
-function demandOpen({ status }: Row): void {
+function demandOpen({ status }: ApprovalRow): void {
   if (status === 'OPEN') return
   if (status === 'EXPIRED') throw late()
   if (status === 'ABANDONED') throw new Fault('CONFLICT', 'The execution no longer waits for this approval')

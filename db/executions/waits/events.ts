@@ -90,13 +90,13 @@ export async function sendEvent(
 
 const PURPOSE = 'resume'
 
-type Place = Omit<NodeInstance, 'nodeName'>
+type WaitPlace = Omit<NodeInstance, 'nodeName'>
 
 /**
  * The token of a WAIT_FOR_EVENT node's one-time URL: always the same, so it can be made before the node
  * waits.
  */
-export function makeResumeToken(keys: Keys, { executionId, nodeId, iteration }: Place): string {
+export function makeResumeToken(keys: Keys, { executionId, nodeId, iteration }: WaitPlace): string {
   const head = Buffer.from([keys.current, executionId, nodeId, iteration].join('|')).toString('base64url')
   return `${head}.${sign(keys, keys.current, head)}`
 }
@@ -120,7 +120,7 @@ export async function demandResumable(
   return { teamId, executionId }
 }
 
-function demandPlace(store: Store, token: string): Place {
+function demandPlace(store: Store, token: string): WaitPlace {
   const place = readToken(store.keys, token)
   if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
   return place
@@ -177,14 +177,14 @@ export async function resumeWait(
 async function queueNudge(
   tx: Tx,
   executionId: string,
-  { nodeId, iteration }: Omit<Place, 'executionId'>,
+  { nodeId, iteration }: Omit<WaitPlace, 'executionId'>,
 ): Promise<Errand> {
   const errand = { kind: 'SIGNAL', subjectId: executionId, key: stepKey(nodeId, iteration) } as const
   await enqueue(tx, errand.kind, [executionId], errand.key)
   return errand
 }
 
-function readToken(keys: Keys, token: string): Place | undefined {
+function readToken(keys: Keys, token: string): WaitPlace | undefined {
   const [head = '', mac = ''] = token.split('.')
   const [keyId = '', executionId = '', nodeId = '', iteration = ''] = Buffer.from(head, 'base64url')
     .toString()

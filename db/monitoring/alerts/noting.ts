@@ -125,10 +125,10 @@ async function noteType(
       .execute()
 }
 
-type Known = { states: Map<string, State>; alerts: Map<string, Alert> }
+type KnownAlerts = { states: Map<string, State>; alerts: Map<string, Alert> }
 
 /** The states of a type, and of each metric the alert that is not resolved, else the one that was resolved last. */
-async function readKnown(tx: Tx, { teamId, to }: ClaimedWindow, type: AlertType): Promise<Known> {
+async function readKnown(tx: Tx, { teamId, to }: ClaimedWindow, type: AlertType): Promise<KnownAlerts> {
   const states = await tx
     .selectFrom('alertStates')
     .selectAll()
@@ -160,7 +160,11 @@ async function readKnown(tx: Tx, { teamId, to }: ClaimedWindow, type: AlertType)
 }
 
 /** A metric that was watched before and is gone now has too little data. */
-function fillGaps(verdicts: WindowVerdict[], { states, alerts }: Known, type: AlertType): WindowVerdict[] {
+function fillGaps(
+  verdicts: WindowVerdict[],
+  { states, alerts }: KnownAlerts,
+  type: AlertType,
+): WindowVerdict[] {
   const all = new Map(verdicts.map((verdict) => [keyOf(verdict), verdict]))
   const live = [...alerts.values()].filter(({ resolvedAt }) => resolvedAt === null)
   for (const { metric, workflowId } of [...live, ...states.values()]) {

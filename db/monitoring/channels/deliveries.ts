@@ -141,18 +141,18 @@ const DELIVERIES: Queue = {
 }
 
 /** Holds a claimed delivery for longer. Resolves to false if the claim is lost. */
-export async function renewDelivery(store: Store, held: Held, leaseMs: number): Promise<boolean> {
+export async function renewDelivery(store: Store, held: HeldDelivery, leaseMs: number): Promise<boolean> {
   return write(store, (tx) => renew(tx, DELIVERIES, held, leaseMs))
 }
 
 /** Notes that one of several recipients has got it. */
-export async function noteTold(store: Store, held: Held, recipient: string): Promise<void> {
+export async function noteTold(store: Store, held: HeldDelivery, recipient: string): Promise<void> {
   const set = sql`told = array_append(told, ${recipient})`
   await write(store, (tx) => updateHeld(tx, DELIVERIES, held, set))
 }
 
 /** Notes that it was delivered, or, with the `error`, that it has failed for good. */
-export async function settleDelivery(store: Store, held: Held, error: string | null): Promise<void> {
+export async function settleDelivery(store: Store, held: HeldDelivery, error: string | null): Promise<void> {
   const set = sql`status = ${error === null ? 'DELIVERED' : 'FAILED'}, settled_at = now(), last_error = ${cut(error)}`
   await write(store, (tx) => settle(tx, DELIVERIES, held, set))
 }
@@ -160,7 +160,7 @@ export async function settleDelivery(store: Store, held: Held, error: string | n
 /** Gives it back: it is due again after `delayMs`. */
 export async function postponeDelivery(
   store: Store,
-  held: Held,
+  held: HeldDelivery,
   { delayMs, error }: { delayMs: number; error: string | null },
 ): Promise<void> {
   const set = sql`last_error = coalesce(${cut(error)}, last_error)`
@@ -178,7 +178,7 @@ export async function readSentNotice({ db }: Store, id: string): Promise<SentNot
   return row as SentNotice | undefined
 }
 
-type Held = Pick<ClaimedDelivery, 'id' | 'lease'>
+type HeldDelivery = Pick<ClaimedDelivery, 'id' | 'lease'>
 
 const MAX_ERROR = 1_000
 

@@ -76,10 +76,10 @@ const BIN = '15 minutes'
 
 const TYPES = { anomalies: 'ANOMALY', drift: 'DRIFT', sentiment: 'SENTIMENT' } as const
 
-type Asked = Pick<ClaimedReportRun, 'teamId' | 'slot' | 'periodFrom' | 'timezone' | 'metrics'>
+type ReportedRun = Pick<ClaimedReportRun, 'teamId' | 'slot' | 'periodFrom' | 'timezone' | 'metrics'>
 
 /** Reads the figures of a run. Throws NOT_FOUND if the team is deleted. */
-export async function readReportFigures(store: Store, run: Asked): Promise<ReportFigures> {
+export async function readReportFigures(store: Store, run: ReportedRun): Promise<ReportFigures> {
   const { teamId, metrics } = run
   const team = await store.db.selectFrom('teams').select('name').where('id', '=', teamId).executeTakeFirst()
   if (!team) throw missing('team')
@@ -92,7 +92,7 @@ export async function readReportFigures(store: Store, run: Asked): Promise<Repor
 
 async function readUsage(
   store: Store,
-  { teamId, slot: to, periodFrom: from, timezone }: Asked,
+  { teamId, slot: to, periodFrom: from, timezone }: ReportedRun,
 ): Promise<UsageFigures> {
   const scope = readerOf(store, teamId)
   const earlier = { from: new Date(2 * from.getTime() - to.getTime()), to: from }
@@ -105,7 +105,7 @@ async function readUsage(
   return { total, before, models, days: days.map((day) => ({ ...day, inPeriod: day.date >= first })) }
 }
 
-async function readAlerts(store: Store, run: Asked, type: AlertType): Promise<AlertFigures> {
+async function readAlerts(store: Store, run: ReportedRun, type: AlertType): Promise<AlertFigures> {
   const { teamId, slot: to, periodFrom: from, timezone } = run
   const { db } = store
   const start = findChartStart(from, to, timezone)
@@ -170,7 +170,7 @@ async function readAlerts(store: Store, run: Asked, type: AlertType): Promise<Al
 
 async function readShifts(
   store: Store,
-  { teamId, slot: to, periodFrom: from, timezone }: Asked,
+  { teamId, slot: to, periodFrom: from, timezone }: ReportedRun,
   type: AlertType,
 ): Promise<Pick<AlertFigures, 'checks' | 'moods'>> {
   if (type === 'ANOMALY') return { checks: null, moods: null }

@@ -221,22 +221,22 @@ function select(db: Db, teamId: string) {
     .select(sql<ReportRunStatus | null>`replace(last.status, 'SENDING', 'PENDING')`.as('lastStatus'))
 }
 
-type Row = Omit<ScheduledReport, keyof MailView> & { changedBy: string | null }
+type ReportRow = Omit<ScheduledReport, keyof MailView> & { changedBy: string | null }
 
 /** Has those asked who have not said yes. */
-async function askAndShow(store: Store, teamId: string, row: Row): Promise<ScheduledReport> {
+async function askAndShow(store: Store, teamId: string, row: ReportRow): Promise<ScheduledReport> {
   const { recipients, credentialId, changedBy, enabled } = row
   if (enabled && credentialId === null) await askRecipients(store, { teamId, userId: changedBy }, recipients)
   const [shown] = await show(store, teamId, [row])
   return shown!
 }
 
-async function show(store: Store, teamId: string, rows: Row[]): Promise<ScheduledReport[]> {
+async function show(store: Store, teamId: string, rows: ReportRow[]): Promise<ScheduledReport[]> {
   const views = await viewMails(store, teamId, rows)
   return rows.map(({ changedBy: _, ...row }, index) => ({ ...row, ...views[index]! }))
 }
 
-const find = (db: Db, teamId: string, id: string): Promise<Row> =>
+const find = (db: Db, teamId: string, id: string): Promise<ReportRow> =>
   findOwned(select(db, teamId).where('r.id', '=', id), 'report')
 
 /** What the audit says of a report. */

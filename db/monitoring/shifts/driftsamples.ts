@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { write } from '../../change.ts'
 import type { Db } from '../../connection.ts'
 import type { ExecutionShape } from '../../executions/records/stored.ts'
+import { IS_NO_TEST } from '../../executions/triggers.ts'
 import type { Store } from '../../scope.ts'
 
 export type DriftSide = 'INPUT' | 'OUTPUT'
@@ -50,7 +51,7 @@ export async function listSampleable(
         select e.id, row_number() over (partition by e.workflow_id order by md5(e.id::text)) as place
         from executions e
         where e.team_id = ${teamId} and e.completed_at >= ${from} and e.completed_at < ${to}
-          and e.status in ('SUCCESS', 'FAILED') and e.trigger not in ('EVALUATION', 'PLAYBOOK') and not e.draft
+          and e.status in ('SUCCESS', 'FAILED') and ${IS_NO_TEST}
           and e.only_node is null and e.keep_inputs and e.input_bytes <= ${MOST_BYTES}
       ) placed where place <= ${OF_WORKFLOW} order by place, md5(id::text) limit ${OF_TEAM})
     select e.id, e.team_id, e.workflow_id, e.workflow_version, e.status, e.trigger_node_id, e.only_node, e.trigger,

@@ -23,7 +23,7 @@ export type TelemetryTotals = {
 /** The number of names of each kind that are told: those with the most spans. */
 const MOST_NAMED = 200
 
-type Row = {
+type TelemetryRow = {
   name: string[]
   calls: number
   errors: number
@@ -46,7 +46,7 @@ export async function readTelemetry(
     name: RawBuilder<string[]>,
     only = sql<boolean>`true`,
   ): Promise<[string[], TelemetryUse][]> => {
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<TelemetryRow>`
       select name, sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(input)::bigint as input,
         sum(output)::bigint as output, json_object_agg(bucket, calls) as buckets
       from (
@@ -80,7 +80,7 @@ export async function readTelemetry(
   }
 }
 
-function readUse({ calls, errors, input, output, buckets }: Omit<Row, 'name'>): TelemetryUse {
+function readUse({ calls, errors, input, output, buckets }: Omit<TelemetryRow, 'name'>): TelemetryUse {
   const counts = new Map(Object.entries(buckets).map(([bucket, count]) => [Number(bucket), Number(count)]))
   return {
     calls,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
 import { json } from '../../connection.ts'
+import { IS_NO_TEST } from '../../executions/triggers.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
 
@@ -20,7 +21,7 @@ export const IS_OF_RUN = sql`(c.workflow_id <> ${sql.lit(NO_WORKFLOW)} and not $
 
 /** Whether a row of `model_calls c` counts for alerts: not what evaluations, playbooks and tests of drafts have begun. */
 export const IS_WATCHED = sql`(not ${IS_JUDGING} and coalesce((
-  select e.trigger not in ('EVALUATION', 'PLAYBOOK') and not e.draft from executions e where e.id = c.execution_id), true))`
+  select ${IS_NO_TEST} from executions e where e.id = c.execution_id), true))`
 
 /**
  * Who calls a model: an attempt of a node, or of a step of an agent. Outside of executions the workflow is NO_WORKFLOW, and

@@ -39,7 +39,7 @@ export type ExportedCall = {
   latencyMs: number | null
 }
 
-type Row = Omit<ExportedCall, 'time'> & { time: number }
+type ExportedCallRow = Omit<ExportedCall, 'time'> & { time: number }
 
 /** An open export. It holds a connection until `read` has returned false or failed, or `close` is called. */
 export type OpenUsageExport = {
@@ -67,7 +67,7 @@ export async function openUsageExport(
     resourceId: null,
     details: { format, from, to, workflowId },
   }))
-  const cursor = await openExportCursor<Row, RedactionRules>(
+  const cursor = await openExportCursor<ExportedCallRow, RedactionRules>(
     scope,
     { teamId, least: ACTS.USAGE_EXPORTED.role },
     { select: selectCalls(teamId, query), batch: BATCH, begin: readRules },
@@ -106,7 +106,7 @@ function selectCalls(teamId: string, { from, to, workflowId }: UsageQuery) {
 }
 
 function readCall(
-  { time, nodeId, iteration, model, ...row }: Row,
+  { time, nodeId, iteration, model, ...row }: ExportedCallRow,
   mask: (text: string) => string,
 ): ExportedCall {
   const { executionId, workflowId, step, provider, ...rest } = row

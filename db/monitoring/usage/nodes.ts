@@ -15,7 +15,7 @@ const ITEM = itemNodeId('')
 const GRAPH_NODE = sql`case when right(node_id, ${sql.lit(ITEM.length)}) = ${sql.lit(ITEM)}
   then left(node_id, ${sql.lit(-ITEM.length)}) else node_id end`
 
-type Row = Sums & { workflowId: string; workflowName: string | null; nodeId: string }
+type NodeUseRow = Sums & { workflowId: string; workflowName: string | null; nodeId: string }
 
 /**
  * What a team's calls to models took by the nodes that made them, those that cost most first, at most 1,000 of them
@@ -23,7 +23,7 @@ type Row = Sums & { workflowId: string; workflowName: string | null; nodeId: str
  */
 export async function readNodeUsage(scope: Scope, teamId: string, query: UsageQuery): Promise<NodeUse[]> {
   await demandTeam(scope, teamId, 'VIEWER')
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<NodeUseRow>`
     ${sumNodes(teamId, query)}, totals as (
       select workflow_id, ${GRAPH_NODE} as node_id, ${SUMS_OF_SUMS} from found group by 1, 2)
     select t.*, w.name as workflow_name from totals t left join workflows w on w.id = t.workflow_id

@@ -325,13 +325,17 @@ describe('PostgreSQL', () => {
         to.write(message('Z', 'T'))
       },
     ],
-  ])('%s without an end hold up nobody, and end as a failure of the node', async (_, answer) => {
-    const server = await answerStatement(answer)
-    const { node, blockedMs } = await query(server.port, 'postgresql')
-    expect(node.status).toBe('FAILED')
-    expect(node.errorMessage!.length).toBeLessThan(10_000)
-    expect(blockedMs).toBeLessThan(2_000)
-  })
+  ])(
+    '%s without an end hold up nobody, and end as a failure of the node',
+    { tags: 'long' },
+    async (_, answer) => {
+      const server = await answerStatement(answer)
+      const { node, blockedMs } = await query(server.port, 'postgresql')
+      expect(node.status).toBe('FAILED')
+      expect(node.errorMessage!.length).toBeLessThan(10_000)
+      expect(blockedMs).toBeLessThan(2_000)
+    },
+  )
 })
 
 describe('a value takes no longer than its bytes, whatever it says it is', () => {

@@ -136,6 +136,8 @@ test('a worker that stops lets its calls to models end, and takes no others', { 
 test('one that must stop at once puts them down, for another worker to make them again at once', async () => {
   const stopping = await host.addEngine({ stopGraceMs: 60_000, modelStopGraceMs: 60_000 })
   const hurry = new AbortController()
+  // Also if the test before, which is a long one, has not stopped them.
+  await host.engine.stopModels()
   const id = await host.execute(await host.create(modelCallGraph(`${target.url}/hang`)))
   await target.until(() => target.hanging.size === 1)
   const next = await host.addEngine()

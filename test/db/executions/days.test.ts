@@ -71,9 +71,7 @@ async function expectRight(workflowId: string): Promise<void> {
   }
 }
 
-test('totals of spans are right before, while and after days are counted, whatever changes', {
-  tags: 'long',
-}, async () => {
+test('totals of spans are right before, while and after days are counted, whatever changes', async () => {
   const [id, other] = [await create(), await create({ days: 9 })]
   await seed(id, 100)
   await seed(other, 100, '3 hours')

@@ -26,7 +26,7 @@ export type SheetCells = {
   large: number
 }
 
-type How = {
+type CellOptions = {
   strings: string[]
   styles: Styles
   dates: 'text' | 'number'
@@ -39,7 +39,11 @@ type Open = { address: string; type: string; style: number; value: string | unde
 const ADDRESS = /^([A-Z]{1,4})([1-9]\d{0,7})$/
 
 /** Reads the cells of a sheet. */
-export async function readCells(workbook: Workbook, sheet: SheetPlace, how: How): Promise<SheetCells> {
+export async function readCells(
+  workbook: Workbook,
+  sheet: SheetPlace,
+  how: CellOptions,
+): Promise<SheetCells> {
   const found: SheetCells = {
     cells: [],
     rows: 0,
@@ -93,7 +97,7 @@ export async function readCells(workbook: Workbook, sheet: SheetPlace, how: How)
 function readCell(
   { type, style, value, isFormula }: Open,
   inline: string,
-  how: How & { from1904: boolean },
+  how: CellOptions & { from1904: boolean },
   found: SheetCells,
 ): Cell {
   if (type === 'e') {
@@ -119,7 +123,7 @@ function readCell(
 function readNumber(
   source: string,
   style: number,
-  how: How & { from1904: boolean },
+  how: CellOptions & { from1904: boolean },
   found: SheetCells,
 ): Cell {
   const number = Number(source)
@@ -132,7 +136,12 @@ function readNumber(
   return value as number | string
 }
 
-function readIsoDate(text: string, style: number, how: How & { from1904: boolean }, found: SheetCells): Cell {
+function readIsoDate(
+  text: string,
+  style: number,
+  how: CellOptions & { from1904: boolean },
+  found: SheetCells,
+): Cell {
   const serial = readIsoSerial(text, how.from1904)
   if (serial === undefined) return text
   const kind = how.styles(style, serial) ?? (/^T?\d\d:/.test(text) ? 'time' : 'moment')
@@ -142,7 +151,7 @@ function readIsoDate(text: string, style: number, how: How & { from1904: boolean
 function describeDate(
   serial: number,
   kind: DateKind,
-  { dates, from1904 }: How & { from1904: boolean },
+  { dates, from1904 }: CellOptions & { from1904: boolean },
   found: SheetCells,
 ): Cell {
   const text = writeSerial(serial, kind, from1904)

@@ -12,7 +12,7 @@ import type { Detector, DetectorInput, DetectorVerdict } from '../../alerts/dete
 import { meanOf, measureSpread, type Points } from '../compare.ts'
 import { isWorse, judgeShift, type Shift } from '../judge.ts'
 import { describeLack, divide, measureParts, SHORT_HOURS, SPANS } from '../spans.ts'
-import { type Seen, settleShift } from '../verdict.ts'
+import { type ObservedShift, settleShift } from '../verdict.ts'
 
 /** The days before a window that are looked at: the last one is compared with the fourteen that ended a day before it. */
 export const DRIFT_DAYS = 15
@@ -40,9 +40,9 @@ export const detectDrift: Detector = async ({ db, teamId, window, signal }) => {
   return verdicts
 }
 
-type Asked = { teamId: string; workflowId: string; side: DriftSide; to: DetectorInput['window']['to'] }
+type SampledSide = { teamId: string; workflowId: string; side: DriftSide; to: DetectorInput['window']['to'] }
 
-async function lookAt(db: Db, { teamId, workflowId, side, to }: Asked): Promise<Seen> {
+async function lookAt(db: Db, { teamId, workflowId, side, to }: SampledSide): Promise<ObservedShift> {
   const span = { to, days: DRIFT_DAYS, hours: SHORT_HOURS }
   const samples = await readDriftSamples(db, { workflowId, side, model: EMBEDDING_MODEL }, span)
   const about = { workflowId, metric: DRIFT_METRICS[side] }
@@ -52,8 +52,8 @@ async function lookAt(db: Db, { teamId, workflowId, side, to }: Asked): Promise<
 /** Compares the samples of one side of a workflow by their meanings and their lengths, for a day and for some hours. */
 export function* judgeSamples(
   samples: ComparedSample[],
-  { side, ...about }: Pick<Seen, 'workflowId' | 'metric'> & { side: DriftSide },
-): Work<Seen> {
+  { side, ...about }: Pick<ObservedShift, 'workflowId' | 'metric'> & { side: DriftSide },
+): Work<ObservedShift> {
   const counts = {
     referenceCount: samples.filter(({ day, whole }) => day > 0 && whole).length,
     currentCount: samples.filter(({ day, whole }) => day === 0 && whole).length,

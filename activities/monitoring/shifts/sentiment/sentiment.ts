@@ -6,7 +6,7 @@ import type { Detector, DetectorVerdict } from '../../alerts/detector.ts'
 import { meanOf, type Points } from '../compare.ts'
 import { isWorse, judgeShift, type Shift } from '../judge.ts'
 import { describeLack, divide, measureParts, SHORT_HOURS, SPANS } from '../spans.ts'
-import { type Seen, settleShift } from '../verdict.ts'
+import { type ObservedShift, settleShift } from '../verdict.ts'
 
 /** The days before a window that are looked at: the last one is compared with the four weeks that ended a day before it. */
 export const SENTIMENT_DAYS = 29
@@ -28,14 +28,17 @@ export const detectSentiment: Detector = async ({ db, teamId, window: { to }, si
   return verdicts
 }
 
-async function lookAt(db: Db, asked: { teamId: string; workflowId: string; to: Date }): Promise<Seen> {
+async function lookAt(
+  db: Db,
+  asked: { teamId: string; workflowId: string; to: Date },
+): Promise<ObservedShift> {
   const { teamId, workflowId, to } = asked
   const scores = await readScores(db, workflowId, { to, days: SENTIMENT_DAYS, hours: SHORT_HOURS })
   return workInTurns(judgeScores(scores, workflowId), teamId)
 }
 
 /** Compares the scores of a workflow, for a day and for some hours. */
-export function* judgeScores(scores: ComparedScore[], workflowId: string): Work<Seen> {
+export function* judgeScores(scores: ComparedScore[], workflowId: string): Work<ObservedShift> {
   const about = {
     workflowId,
     metric: SENTIMENT_METRIC,

@@ -6,9 +6,9 @@ import { Menu, type MenuItem } from '../overlays/menu.tsx'
 import { Empty } from '../states.tsx'
 import { type Column, Table } from './table.tsx'
 
-type Thing = { id: string; name: string }
+type ManagedItem = { id: string; name: string }
 
-type ManagedProps<Row extends Thing> = {
+type ManagedProps<Row extends ManagedItem> = {
   label: string
   rows: readonly Row[]
   mayChange: boolean
@@ -32,7 +32,7 @@ type ManagedProps<Row extends Thing> = {
 }
 
 /** Things of the team that are made, turned on and off, changed and deleted: channels, rules, widgets. */
-export function Managed<Row extends Thing>({
+export function Managed<Row extends ManagedItem>({
   label,
   rows,
   mayChange,

@@ -9,7 +9,7 @@ import { Dialog } from '../../kit/overlays/dialog.tsx'
 import { ManagedForm } from '../../kit/tables/managedform.tsx'
 import { CHANNEL_TYPES, type Channel, createChannel, updateChannel } from './data.ts'
 
-type Kind = Channel['type']
+type ChannelKind = Channel['type']
 type DialogProps = {
   teamId: string
   channel: Channel | null
@@ -22,7 +22,7 @@ type DialogProps = {
 export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProps) {
   const config = channel?.config
   const mail = config && 'recipients' in config ? config : null
-  const [type, setType] = useState<Kind>(channel?.type ?? 'EMAIL')
+  const [type, setType] = useState<ChannelKind>(channel?.type ?? 'EMAIL')
   const [recipients, setRecipients] = useState(mail?.recipients.join('\n') ?? '')
   const [credentialId, setCredentialId] = useState(mail?.credentialId ?? '')
   const [url, setUrl] = useState(config && 'url' in config ? config.url : '')
@@ -52,7 +52,7 @@ export function ChannelDialog({ teamId, channel, onClose, onSecret }: DialogProp
             <Select
               value={type}
               disabled={channel !== null}
-              onChange={(next) => setType(next as Kind)}
+              onChange={(next) => setType(next as ChannelKind)}
               choices={Object.entries(CHANNEL_TYPES).map(([value, label]) => ({ value, label }))}
             />
           </Field>

@@ -39,6 +39,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     retries: [],
     onlyNode: null,
     until: null,
+    draft: false,
     callback: null,
     usage: null,
     hidden: false,
@@ -97,6 +98,7 @@ test('`trigger` says how the execution was started; lists call it `triggerType`'
       durationMs: null,
       triggerType: 'API',
       nodeCount: 2,
+      draft: false,
       errorMessage: null,
       startedBy: null,
       retriedFrom: null,
@@ -254,7 +256,7 @@ test('keys of the body that a start does not know are warnings of its response',
     {
       path: 'zzz',
       message:
-        '"zzz" is unknown here and was not read; known are teamId, data, request, trigger, until, reuseFrom, pinned, callbackUrl, callbackSecret',
+        '"zzz" is unknown here and was not read; known are teamId, data, request, trigger, until, reuseFrom, pinned, version, callbackUrl, callbackSecret',
     },
   ])
   expect((await read(started.executionId)).inputData).toEqual({})
