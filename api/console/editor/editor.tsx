@@ -139,6 +139,7 @@ export function Editor(props: EditorProps) {
           teamId={teamId}
           id={id}
           name={store.get().draft.name}
+          nodes={store.get().draft.nodes}
           save={dirty && !readOnly ? saving.save : undefined}
           onClose={close}
         />

@@ -101,6 +101,7 @@ function OneWorkflow({ workflow }: { workflow: Workflow }) {
           id={id}
           teamId={workflow.teamId}
           name={workflow.name}
+          nodes={workflow.nodes}
         />
       )}
       {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
