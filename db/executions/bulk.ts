@@ -7,8 +7,8 @@ import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope, type Store } from '../scope.ts'
 import { cancelOpen } from './cancel.ts'
 import { removeEnded, STILL_NEEDED } from './delete.ts'
-import { IN_CHAT } from './starts/ended.ts'
 import { recoverExecution, type VersionChoice } from './starts/retry.ts'
+import { IN_CHAT } from './starts/takeover.ts'
 import { isEnded } from './status.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { Graph } from './graph.ts'
 const UNTIL = 'until:'
 
 /** The part of a graph that an execution consists of: one node alone, a node and what leads to it, or all of it. */
-export type Part = { onlyNode: string | null; until: string | null }
+type Part = { onlyNode: string | null; until: string | null }
 
 /** How it is stored that an execution consists of a node and what leads to it. */
 export function writeUntil(nodeId: string): string {

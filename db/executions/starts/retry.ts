@@ -8,11 +8,10 @@ import { demand, type Scope } from '../../scope.ts'
 import { readVersion } from '../../workflows/versions.ts'
 import type { Recovery, Trigger } from '../triggers.ts'
 import { addExecution, type StartedExecution } from './add.ts'
-import { type EndedExecution, keepPins, readEnded } from './ended.ts'
 import type { AnyStart, TraceContext } from './origins.ts'
 import { checkSingleNode } from './single.ts'
 import { readStartable, type StartableWorkflow } from './startable.ts'
-import { copyTaken, findOutputs, listTakenOver } from './takeover.ts'
+import { copyTaken, findOutputs, keepPins, listTakenOver, type PastExecution, readEnded } from './takeover.ts'
 
 /** Which version of the graph to execute: the one of the earlier execution, or the published one. */
 export const VERSION_CHOICES = ['same', 'current'] as const
@@ -89,7 +88,7 @@ export async function recoverExecution(
 
 function checkStart(
   { graph, version }: StartableWorkflow,
-  { triggerNodeId, onlyNode: part }: EndedExecution,
+  { triggerNodeId, onlyNode: part }: PastExecution,
 ): void {
   const { onlyNode, until } = readPart(part)
   const first = graph.nodes.find(({ id }) => id === (onlyNode ?? triggerNodeId))

@@ -7,9 +7,8 @@ import { Fault, invalid, missing } from '../../fault.ts'
 import { copyFiles } from '../../files/files.ts'
 import type { Scope } from '../../scope.ts'
 import { readVersion } from '../../workflows/versions.ts'
-import { type EndedExecution, keepPins, readEnded } from './ended.ts'
 import type { StartableWorkflow } from './startable.ts'
-import { copyTaken, findOutputs } from './takeover.ts'
+import { copyTaken, findOutputs, keepPins, type PastExecution, readEnded } from './takeover.ts'
 
 /** The part of a workflow that is to be executed, and the execution whose outputs are taken over for it. */
 export type AskedPart = { until?: string | undefined; reuseFrom?: string | undefined }
@@ -22,7 +21,7 @@ export async function readReusable(
   scope: Scope,
   workflow: StartableWorkflow,
   id: string,
-): Promise<EndedExecution> {
+): Promise<PastExecution> {
   const run = await readEnded(scope, id, 'REUSE')
   if (run.teamId !== workflow.teamId) throw missing('execution')
   if (run.workflowId !== workflow.id)
@@ -36,7 +35,7 @@ export async function readReusable(
 export function checkPart(
   { graph }: StartableWorkflow,
   triggerId: string,
-  { until, run, data }: { until?: string | undefined; run?: EndedExecution | undefined; data?: unknown },
+  { until, run, data }: { until?: string | undefined; run?: PastExecution | undefined; data?: unknown },
 ): void {
   const problems: Problem[] = []
   const problem = until === undefined ? undefined : findUntilProblem(graph, triggerId, until)
@@ -60,7 +59,7 @@ export function checkPart(
 export async function takeOverPart(
   { store }: Scope,
   workflow: StartableWorkflow,
-  run: EndedExecution,
+  run: PastExecution,
   { until, pinned }: { until?: string | undefined; pinned: string[] },
 ): Promise<Presets> {
   const before = await readVersion(store, workflow.id, run.workflowVersion)
