@@ -16,6 +16,7 @@ import {
   type ExecutionQuery,
   listExecutions,
 } from './list.ts'
+import { retriedByOf } from './retried.ts'
 import { type Starter, showStarter, starterOf } from './starter.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import { showTemporal, type TemporalPlace, type TemporalUi } from './temporal.ts'
@@ -45,9 +46,10 @@ export type ExecutionDetail = {
   parentNodeId: string | null
   /**
    * `retriedFrom` is the execution that this one retries or reruns; `retries` the newest 100 that do so to
-   * this.
+   * this; `retriedBy` the newest that retries it from its failed nodes.
    */
   retriedFrom: string | null
+  retriedBy: string | null
   recovery: Recovery | null
   retries: string[]
   /** The only node that was executed; null if all were. */
@@ -112,6 +114,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
       sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
         order by r.created_at desc, r.id desc fetch first 100 rows only)`.as('retries'),
     )
+    .select(retriedByOf('executions').as('retriedBy'))
     .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
     .select(RUN_SUMS.as('sums'))
@@ -143,6 +146,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     parentExecutionId: row.parentId,
     parentNodeId: row.parentKey?.split('#')[0] ?? null,
     retriedFrom: row.retriedFrom,
+    retriedBy: row.retriedBy,
     recovery: row.recovery as Recovery | null,
     retries: row.retries,
     onlyNode: row.onlyNode,
