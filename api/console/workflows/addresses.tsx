@@ -20,7 +20,7 @@ export function Addresses({ workflow }: { workflow: Workflow }) {
   const chats = workflow.nodes.some((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
   if (hooks.length === 0 && !chats) return null
   return (
-    <section className="part">
+    <section className="workflow-part">
       <h2>Addresses</h2>
       <div className="stack">
         {hooks.map((hook) => (
