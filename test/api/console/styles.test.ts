@@ -50,7 +50,7 @@ describe.skipIf(missing)('the styles of pages', () => {
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.goto(`${origin}/${editor}`)
       await card.waitFor()
-      await expect.poll(() => page.evaluate(look), other).toEqual(fresh)
+      await expect.poll(() => page.evaluate(look), { message: other }).toEqual(fresh)
     }
   })
 })
