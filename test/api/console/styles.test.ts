@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { missing, useBrowser } from '../../support/browser.ts'
@@ -7,6 +8,31 @@ import { startRunning } from '../../support/running.ts'
 
 const host = await keep(startRunning())
 const origin = await host.listen()
+
+/** The stylesheets of pages: those of the kit, and the first ones, are for all. */
+async function readStyles(): Promise<[file: string, text: string][]> {
+  const folder = new URL('../../../api/console/', import.meta.url)
+  const files = (await readdir(folder, { recursive: true })).filter(
+    (file) => file.endsWith('.css') && !/^(dist|old|kit)\/|^(base|tokens)\.css$/.test(file),
+  )
+  return Promise.all(files.map(async (file) => [file, await readFile(new URL(file, folder), 'utf8')]))
+}
+
+test('no class has styles of two pages, unless each is within a scope of its own', async () => {
+  const owners = new Map<string, string[]>()
+  const scoped = new Set<string>()
+  for (const [file, text] of await readStyles()) {
+    if (text.includes('@scope')) scoped.add(file)
+    // A class alone: one within another is that one's.
+    const alone = new Set([...text.matchAll(/^\s*\.([\w-]+)(?=[ ,]*[{,]?$)/gm)].map(([, name]) => name!))
+    for (const name of alone) owners.set(name, [...(owners.get(name) ?? []), file])
+  }
+  expect(owners.size).toBeGreaterThan(100)
+  const shared = [...owners].filter(
+    ([, files]) => files.length > 1 && files.some((file) => !scoped.has(file)),
+  )
+  expect(shared).toEqual([])
+})
 
 /** How the page's parts are laid out, without what depends on what they say. */
 function look(): string[] {
@@ -45,6 +71,9 @@ describe.skipIf(missing)('the styles of pages', () => {
     await page.reload()
     await card.waitFor()
     const fresh = await page.evaluate(look)
+    // A page that has lost its styles looks the same each time, too.
+    expect((await page.getByRole('application').boundingBox())?.height).toBeGreaterThan(600)
+    expect(fresh.some((one) => one.includes('flex | 0px 12px | 0px | 10px'))).toBe(true)
     for (const other of others) {
       await page.goto(`${origin}/${other}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
