@@ -14,6 +14,12 @@ const retriedFrom = v.pipe(
   v.nullable(idSchema),
   v.description('The execution that this one retries or reruns'),
 )
+const retriedBy = v.pipe(
+  v.nullable(idSchema),
+  v.description(
+    'The newest execution that retries this one from its failed nodes, so that retryExecutions leaves it out',
+  ),
+)
 const startedBy = v.pipe(
   v.nullable(
     v.object({
@@ -60,6 +66,7 @@ export const ExecutionItemSchema = v.pipe(
     draft,
     errorMessage,
     retriedFrom,
+    retriedBy,
     startedBy,
   }),
   v.title('ExecutionItem'),
@@ -120,6 +127,7 @@ export const ExecutionSchema = v.pipe(
       v.nullable(v.picklist(RECOVERIES)),
       v.description('How it repeats that execution: RETRY from the failed nodes, RERUN from the start'),
     ),
+    retriedBy,
     retries: v.pipe(
       v.array(idSchema),
       v.maxLength(100),

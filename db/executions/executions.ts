@@ -17,6 +17,7 @@ import {
 } from './list.ts'
 import { type ExecutionRecords, readNodeExecutions } from './records/records.ts'
 import { STORED_NODES } from './records/stored.ts'
+import { retriedByOf } from './retried.ts'
 import { type Starter, showStarter, starterOf } from './starter.ts'
 import { isEnded, OPEN_STATUSES } from './status.ts'
 import { showTemporal, type TemporalPlace, type TemporalUi } from './temporal.ts'
@@ -46,9 +47,10 @@ export type ExecutionDetail = {
   parentNodeId: string | null
   /**
    * `retriedFrom` is the execution that this one retries or reruns; `retries` the newest 100 that do so to
-   * this.
+   * this; `retriedBy` the newest that retries it from its failed nodes.
    */
   retriedFrom: string | null
+  retriedBy: string | null
   recovery: Recovery | null
   retries: string[]
   /** The only node that was executed, or the one that the execution led to; both null if it was of the whole graph. */
@@ -117,6 +119,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
       sql<string[]>`array(select r.id::text from executions r where r.retried_from = executions.id
         order by r.created_at desc, r.id desc fetch first 100 rows only)`.as('retries'),
     )
+    .select(retriedByOf('executions').as('retriedBy'))
     .select(CALLBACK_AS_JSON.as('callback'))
     .select(STORED_NODES.as('nodes'))
     .select(RUN_SUMS.as('sums'))
@@ -148,6 +151,7 @@ export async function readExecution(scope: Scope, id: string, ui?: TemporalUi): 
     parentExecutionId: row.parentId,
     parentNodeId: row.parentKey?.split('#')[0] ?? null,
     retriedFrom: row.retriedFrom,
+    retriedBy: row.retriedBy,
     recovery: row.recovery as Recovery | null,
     retries: row.retries,
     ...readPart(row.onlyNode),

@@ -4,6 +4,7 @@ import { perDatabase } from '../cache.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../chat/privacy.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { Scope, Store } from '../scope.ts'
+import { retriedByOf } from './retried.ts'
 import { searchExecutions } from './search.ts'
 import { type Starter, showStarter, starterOf } from './starter.ts'
 import type { ExecutionStatus } from './status.ts'
@@ -23,6 +24,8 @@ export type ExecutionItem = {
   errorMessage: string | null
   /** The execution that this one retries or reruns. */
   retriedFrom: string | null
+  /** The newest execution that retries this one from its failed nodes. */
+  retriedBy: string | null
   /** Null if the caller may not see it. */
   startedBy: Starter | null
 }
@@ -87,6 +90,7 @@ async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> 
     .selectFrom('executions as e')
     .select(['e.id', 'e.workflowId', 'e.workflowName', 'e.status', 'e.startedAt', 'e.completedAt'])
     .select(['e.trigger', 'e.nodeCount', 'e.errorMessage', 'e.retriedFrom', 'e.teamId', 'e.draft'])
+    .select(retriedByOf('e').as('retriedBy'))
     .select(chatPrivacyOf('e').as('privacy'))
     .select(starterOf('e').as('starter'))
     .where('e.id', 'in', ids)
@@ -108,6 +112,7 @@ async function readItems(scope: Scope, ids: string[]): Promise<ExecutionItem[]> 
       draft: row.draft,
       errorMessage: hidden ? null : row.errorMessage,
       retriedFrom: row.retriedFrom,
+      retriedBy: row.retriedBy,
       startedBy: showStarter(scope, { ...row, hidden }),
     }
   })

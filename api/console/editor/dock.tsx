@@ -1,11 +1,10 @@
-import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
+import { lazy, Suspense, useMemo } from 'react'
 import { Loading } from '../kit/states.tsx'
 import type { NodeEdit } from '../nodeform/contract.ts'
 import { replaceNode } from './graph/edits.ts'
 import { faultsOf } from './graph/faults.ts'
-import { nameNode } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
-import { type EditorStore, useEditor } from './graph/store.ts'
+import { type EditorStore, findOpen, useEditor } from './graph/store.ts'
 
 const NodePanel = lazy(async () => ({ default: (await import('../nodeform/panel.tsx')).NodePanel }))
 const SettingsPanel = lazy(async () => ({
@@ -20,31 +19,26 @@ type DockProps = {
   onClosed: (id: string) => void
 }
 
+const DOCK = 'node-dock'
+
+/** Takes the keyboard to the panel, once it is drawn. A node that is only selected keeps the keyboard itself. */
+export function focusDock(): void {
+  requestAnimationFrame(() => document.getElementById(DOCK)?.focus({ preventScroll: true }))
+}
+
 /** Beside the canvas: the settings of the node that is open, or of the workflow. */
 export function Dock(props: DockProps) {
   const { store } = props
-  const open = useEditor(store, (state) => state.open)
-  const settings = useEditor(store, (state) => state.settings)
+  const panel = useEditor(store, (state) => state.panel)
+  const open = useEditor(store, findOpen)
   const node = useEditor(store, ({ draft }) => draft.nodes.find(({ id }) => id === open))
-  const dock = useRef<HTMLElement>(null)
-  const shown = node ? node.id : settings
-  useEffect(() => {
-    // Who gives a node another id stays in the field.
-    const within = dock.current?.contains(document.activeElement)
-    if (shown !== false && !within) dock.current?.focus({ preventScroll: true })
-  }, [shown])
-  if (shown === false) return null
+  if (!panel) return null
   return (
-    <aside
-      className="node-dock"
-      aria-label={node ? `Settings of ${nameNode(node)}` : 'Settings'}
-      tabIndex={-1}
-      ref={dock}
-    >
+    <div className="node-dock" id={DOCK} tabIndex={-1}>
       <Suspense fallback={<Loading />}>
         {node ? <OfNode {...props} node={node} /> : <OfWorkflow {...props} />}
       </Suspense>
-    </aside>
+    </div>
   )
 }
 
@@ -70,11 +64,11 @@ function OfNode({ store, onClosed, node, ...given }: DockProps & { node: EditorN
         const renamed = edited.nodes.some((one) => one.id === id)
         store.edit(edited, {
           key: `node ${node.id}`,
-          ...(renamed ? { open: id, selected: new Set([id]) } : {}),
+          ...(renamed ? { selected: new Set([id]) } : {}),
         })
       }}
       onClose={() => {
-        store.set({ open: undefined, settings: false })
+        store.set({ panel: undefined })
         onClosed(node.id)
       }}
     />
@@ -93,7 +87,7 @@ function OfWorkflow({ store, onClosed: _, ...given }: DockProps) {
         const { draft } = store.get()
         store.edit({ ...draft, settings: make(draft.settings) }, { key: 'settings' })
       }}
-      onClose={() => store.set({ settings: false })}
+      onClose={() => store.set({ panel: undefined })}
     />
   )
 }

@@ -7,12 +7,12 @@ import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
 import { Connections } from './connections.tsx'
-import { Dock } from './dock.tsx'
+import { Dock, focusDock } from './dock.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { pasteAny } from './graph/foreign.ts'
 import type { EditorNode } from './graph/model.ts'
-import { isDirty, useEditor } from './graph/store.ts'
+import { findOpen, isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
 import { HelpDialog } from './help.tsx'
@@ -44,8 +44,9 @@ function useEditing(props: EditorProps) {
   )
   const open = useCallback(
     (node: string) => {
-      store.set({ open: node, selected: new Set([node]) })
+      store.set({ selected: new Set([node]), panel: 'node' })
       reveal(node)
+      focusDock()
     },
     [store, reveal],
   )
@@ -67,8 +68,12 @@ function useEditing(props: EditorProps) {
       onFit: sight.fit,
       onPaste: (text) => void pasteAny(store, acts, teamId, text),
       onEscape: () => {
+        const open = findOpen(store.get())
         if (adding.target) adding.close()
-        else store.set({ selected: new Set(), open: undefined, settings: false })
+        else if (store.get().panel) {
+          store.set({ panel: undefined })
+          if (open) focus(open)
+        } else store.set({ selected: new Set() })
       },
     },
     readOnly,
@@ -110,7 +115,10 @@ export function Editor(props: EditorProps) {
         onExecute={() => setShown('execute')}
         onListen={id && called ? () => setShown('listen') : undefined}
         onHelp={() => setShown('help')}
-        onSettings={() => store.set({ open: undefined, settings: true })}
+        onSettings={() => {
+          store.set({ selected: new Set(), panel: 'workflow' })
+          focusDock()
+        }}
       />
       <div className="editor-body">
         <div className="editor-canvas" ref={editing.sight.canvas}>

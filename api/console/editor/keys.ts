@@ -18,6 +18,7 @@ export type KeyDeeds = {
 export const KEYS: [string, string][] = [
   ['Tab', 'Go from node to node'],
   ['Enter', 'Open the settings of a node, write in a note'],
+  ['Escape', 'Close the settings, choose nothing'],
   ['a', 'Add a node after the chosen one'],
   ['c', 'Connect the chosen node, or put it into a loop'],
   ['↑ ↓ ← →', 'Move what is chosen'],
@@ -38,6 +39,11 @@ function isElsewhere(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false
   const other = 'input, textarea, select, [role=dialog], [role=menu], .cm-editor, .node-dock, nav'
   return target.isContentEditable || target.closest(other) !== null
+}
+
+/** Escape closes the panel from within it too, unless something in it, such as a list of completions, has used the key. */
+function isPanel(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('.node-dock') !== null
 }
 
 function nodeIdOf(target: EventTarget | null): string | undefined {
@@ -75,6 +81,7 @@ export function useKeys(
         if (!locked && !document.querySelector('[role=dialog]')) now.onSave()
         return
       }
+      if (key === 'Escape' && isPanel(event.target)) return now.onEscape()
       if (isElsewhere(event.target)) return
       if (mod) {
         if (locked) return

@@ -1,10 +1,11 @@
+import { useState } from 'react'
 import { Button } from '../kit/controls/button.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
+import { notify } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { isOpen } from '../kit/status.tsx'
-import { useWork } from '../kit/work.ts'
 import { useRole } from '../shell/role.tsx'
-import { cancelExecutions, deleteExecutions, type ExecutionItem, retryExecutions } from './data.ts'
+import { cancelExecutions, deleteExecutions, type ExecutionItem } from './data.ts'
+import { RetryDialog } from './retrying.tsx'
 
 type BulkProps = { teamId: string; chosen: readonly ExecutionItem[]; onDone: () => void }
 type Tally = { skipped: { reason: string }[] }
@@ -13,21 +14,18 @@ type Tally = { skipped: { reason: string }[] }
 export function ExecutionBulk({ teamId, chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const may = useRole()
-  const { busy, run } = useWork({ onError: notifyError })
+  const [retrying, setRetrying] = useState(false)
   const ids = (which: (status: string) => boolean) =>
     chosen.filter(({ status }) => which(status)).map(({ id }) => id)
   const open = ids(isOpen)
   const ended = ids((status) => !isOpen(status))
-  const broken = ids((status) => status === 'FAILED' || status === 'CANCELLED')
+  const failed = chosen.filter(({ status }) => status === 'FAILED' || status === 'CANCELLED')
+  const broken = failed.filter(({ retriedBy }) => retriedBy === null)
   const tell = (count: number, done: string, { skipped }: Tally) => {
     if (count > 0) notify(`${tellCount(count)} ${done}`)
     const reasons = new Set(skipped.map(({ reason }) => reason))
     if (skipped.length > 0) notify(`${tellCount(skipped.length)} left out: ${[...reasons].join('; ')}`, 'bad')
     onDone()
-  }
-  const retry = async () => {
-    const answer = await retryExecutions(teamId, broken)
-    tell(answer.retried, 'retried', answer)
   }
   const cancel = () =>
     confirm({
@@ -56,19 +54,28 @@ export function ExecutionBulk({ teamId, chosen, onDone }: BulkProps) {
     <div className="row bulk" role="group" aria-label={`With ${tellCount(chosen.length)}`}>
       <span className="quiet">{chosen.length} chosen</span>
       {open.length > 0 && (
-        <Button small disabled={busy} onClick={cancel}>
+        <Button small onClick={cancel}>
           Cancel {open.length}
         </Button>
       )}
       {broken.length > 0 && (
-        <Button small busy={busy} icon="refresh" onClick={() => run(retry)}>
+        <Button small icon="refresh" onClick={() => setRetrying(true)}>
           Retry {broken.length}
         </Button>
       )}
       {may('BUILDER') && ended.length > 0 && (
-        <Button small disabled={busy} look="danger" icon="trash" onClick={remove}>
+        <Button small look="danger" icon="trash" onClick={remove}>
           Delete {ended.length}
         </Button>
+      )}
+      {retrying && (
+        <RetryDialog
+          teamId={teamId}
+          executions={broken}
+          left={failed.length - broken.length}
+          onDone={(answer) => tell(answer.retried, 'retried', answer)}
+          onClose={() => setRetrying(false)}
+        />
       )}
     </div>
   )

@@ -76,6 +76,6 @@ export async function cancelExecutions(teamId: string, ids: string[]) {
   return write(read(many().cancel.$post({ param: { teamId }, json: { filter: { ids } } })))
 }
 
-export async function retryExecutions(teamId: string, ids: string[]) {
-  return write(read(many().retry.$post({ param: { teamId }, json: { filter: { ids } } })))
+export async function retryExecutions(teamId: string, ids: string[], version: 'same' | 'current') {
+  return write(read(many().retry.$post({ param: { teamId }, json: { filter: { ids }, version } })))
 }

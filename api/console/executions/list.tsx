@@ -186,11 +186,18 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
         columns={[
           {
             heading: 'Status',
-            cell: ({ id, status }) => (
-              <div className="pick">
-                {choice && <ChooseOne id={id} name={id.slice(-12)} {...choice} />}
-                <StatusBadge status={status} />
-              </div>
+            cell: ({ id, status, retriedBy }) => (
+              <>
+                <div className="pick">
+                  {choice && <ChooseOne id={id} name={id.slice(-12)} {...choice} />}
+                  <StatusBadge status={status} />
+                </div>
+                {retriedBy && (
+                  <Link className="quiet" href={`/executions/${retriedBy}`}>
+                    Retried
+                  </Link>
+                )}
+              </>
             ),
           },
           named && {

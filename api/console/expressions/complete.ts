@@ -1,8 +1,9 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import type { EditorView } from '@codemirror/view'
+import { isAsked } from '../kit/code/completing.ts'
 import { type listBefore, nodePath, type ReadPlace, readSource } from '../nodeform/run.ts'
 import { FUNCTIONS } from './functions.ts'
-import { isInside } from './language.ts'
+import { isInside, isQuoted } from './language.ts'
 
 export type Reach = {
   mode: 'template' | 'whole'
@@ -11,24 +12,31 @@ export type Reach = {
   before: ReturnType<typeof listBefore>
   /** The list whose items `$item` is, or true in a loop. */
   items: string | true | undefined
+  /** The fields that a variable has in every run. */
+  foresee: (root: string) => Record<string, unknown>
 }
 
 /** `$nodes.fetch.body[0].na`: a root, its steps, and the word that is being written. */
-const PATH = /(?:\$\w*|[A-Za-z_]\w*|`[^`]*`)(?:\.(?:\w*|`[^`]*`?)|\[\d+\])*$/
+const PATH = /(?<![\w$])(?:\$\w*|[A-Za-z_]\w*|`[^`]*`)(?:\.(?:\w*|`[^`]*`?)|\[\d+\])*$/
+/** Words of the language, which no field's name replaces while they are typed. */
+const WORDS = new Set(['true', 'false', 'null', 'and', 'or', 'in', 'function'])
 const STEP = /\.(?:(\w+)|`([^`]*)`)|\[(\d+)\]/g
 
 /** Variables, nodes, the keys of the last run's data at every depth, and functions. */
 export async function complete(context: CompletionContext, reach: Reach): Promise<CompletionResult | null> {
   const text = context.state.doc.toString()
-  if (!isInside(text, context.pos, reach.mode)) return null
+  if (!isInside(text, context.pos, reach.mode) || isQuoted(text, context.pos)) return null
   const line = context.state.doc.lineAt(context.pos)
   const written = PATH.exec(text.slice(line.from, context.pos))?.[0] ?? ''
-  if (written === '' && !context.explicit) return null
+  const asked = isAsked(context.state)
+  if (!asked && (written === '' || WORDS.has(written))) return null
   const dot = lastStep(written)
   const word = written.slice(dot + 1)
   const from = context.pos - word.length
   if (dot < 0) {
     const isScript = reach.language === 'javascript'
+    // The names of a program's own variables are not known.
+    if (isScript && !word.startsWith('$') && !asked) return null
     const fields = word.startsWith('$') || isScript ? [] : listKeys(await readRoot('$input', reach))
     // Programs have the functions of JavaScript.
     const bare = isScript ? [] : [...fields, ...listFunctions()]
@@ -63,7 +71,15 @@ async function listSteps(path: string, reach: Reach): Promise<Completion[]> {
   return listKeys(follow(await readRoot('$input', reach), [root.replaceAll('`', ''), ...steps]))
 }
 
-async function readRoot(root: string, { place, items }: Reach): Promise<unknown> {
+/** What a variable was in the last run, with what it has in every run. */
+async function readRoot(root: string, reach: Reach): Promise<unknown> {
+  const known = reach.foresee(root)
+  const value = await readLast(root, reach)
+  const bare = value === undefined || value === null
+  return bare || (typeof value === 'object' && !Array.isArray(value)) ? { ...known, ...value } : value
+}
+
+async function readLast(root: string, { place, items }: Reach): Promise<unknown> {
   if (!place) return undefined
   if (root === '$json') return readSource(place, '$input')
   if (root === '$item' && typeof items === 'string') return readSource(place, `$append([], ${items})[0]`)

@@ -1,10 +1,4 @@
-import {
-  autocompletion,
-  closeBrackets,
-  closeBracketsKeymap,
-  completionKeymap,
-  startCompletion,
-} from '@codemirror/autocomplete'
+import { closeBrackets, closeBracketsKeymap, startCompletion } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language'
@@ -14,10 +8,13 @@ import { EditorView, keymap, lineNumbers, placeholder as showPlaceholder } from 
 import { tags } from '@lezer/highlight'
 import { type RefObject, useEffect, useRef } from 'react'
 import { baseExtensions, nameEditor, replaceText } from '../kit/code/codemirror.tsx'
+import { completing } from '../kit/code/completing.ts'
+import { useNodeTypes } from '../nodeform/data.ts'
 import { listBefore } from '../nodeform/run.ts'
 import { type Taker, useForm } from '../nodeform/scope.ts'
 import { complete, type Reach } from './complete.ts'
 import { itemsOf, type Reading } from './evaluate.ts'
+import { foresee } from './foresee.ts'
 import { isInside, speakExpressions } from './language.ts'
 
 export type ExpressionProps = {
@@ -68,13 +65,16 @@ export function ExpressionEditor(props: EditorProps) {
   const { value, mode, language = 'text', lines = 1, readOnly, problem, invalid } = props
   const { id, label, describedBy, placeholder, onChange } = props
   const { node, graph, place, taker } = useForm()
+  const { data: types } = useNodeTypes()
   const box = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const changing = useRef(new Compartment())
   const latest = useRef({ onChange, reach: {} as Reach })
   useEffect(() => {
     const items = node.parentId === undefined ? itemsOf(node) : (itemsOf(node) ?? true)
-    const reach: Reach = { mode, language, place, before: listBefore(node, graph), items }
+    const summaries = () => new Map(types?.map(({ type, summary }) => [type, summary]))
+    const known = (root: string) => foresee(root, node, graph, summaries())
+    const reach: Reach = { mode, language, place, before: listBefore(node, graph), items, foresee: known }
     latest.current = { onChange, reach }
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is made once, and changed below
@@ -121,13 +121,13 @@ function typing(latest: Latest, lines: number): Extension {
     syntaxHighlighting(COLOURS),
     LOOK,
     [history(), bracketMatching(), closeBrackets(), linter(null)],
-    autocompletion({
+    completing({
       override: [(context) => complete(context, latest.current.reach)],
       icons: false,
       // Enter means nothing else in a short text, so it chooses as soon as there is something to choose.
       ...(lines > 1 ? {} : { interactionDelay: 0 }),
     }),
-    keymap.of([...closeBracketsKeymap, ...completionKeymap, ...historyKeymap]),
+    keymap.of([...closeBracketsKeymap, ...historyKeymap]),
     lines > 1 ? [] : keymap.of([{ key: 'Enter', run: () => true }]),
     keymap.of(defaultKeymap),
     EditorView.lineWrapping,

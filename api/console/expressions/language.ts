@@ -65,6 +65,20 @@ export function speakExpressions(mode: 'template' | 'whole', language: 'text' | 
   return StreamLanguage.define(parser)
 }
 
+/** Whether a place is inside a string of an expression: no name is typed there. Strings end with their line here. */
+export function isQuoted(text: string, at: number): boolean {
+  const start = Math.max(text.lastIndexOf('\n', at - 1) + 1, text.lastIndexOf('{{', at - 1) + 1)
+  let quote = ''
+  for (let here = start; here < at; here += 1) {
+    const char = text[here]!
+    if (quote && char === '\\') here += 1
+    else if (quote) quote = char === quote ? '' : quote
+    else if (char === '"' || char === "'") quote = char
+    else if (text.startsWith('//', here)) return false
+  }
+  return quote !== ''
+}
+
 /** Whether a place of the text is inside an expression: for what is completed and inserted there. */
 export function isInside(text: string, at: number, mode: 'template' | 'whole'): boolean {
   if (mode === 'whole') return true

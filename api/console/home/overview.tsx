@@ -12,7 +12,7 @@ import { Select } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { Loaded, Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
-import { Age, formatDuration, formatRate } from '../kit/time.tsx'
+import { Age, formatAbout, formatRate } from '../kit/time.tsx'
 import { useRole, useTeam } from '../shell/role.tsx'
 import { type OpenAlert, useOpenAlerts, useRecentStatistics } from './data.ts'
 import './home.css'
@@ -65,9 +65,9 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
         <Tile
           name="Median duration"
           href={linkTo('SUCCESS')}
-          value={data && formatDuration(data.totals.durationP50Ms)}
+          value={data && formatAbout(data.totals.durationP50Ms)}
         >
-          {data && `p95 ${formatDuration(data.totals.durationP95Ms)}`}
+          {data && `p95 ${formatAbout(data.totals.durationP95Ms)}`}
         </Tile>
         <Approvals />
         <Alerts />
@@ -95,7 +95,7 @@ export function Overview({ newest }: { newest: ReturnType<typeof useExecutions> 
               kind="line"
               points={buckets.map(({ at }) => at)}
               formatPoint={period.format}
-              format={formatDuration}
+              format={formatAbout}
               series={[
                 { name: 'Median', values: buckets.map((one) => one.durationP50Ms) },
                 { name: 'p95', values: buckets.map((one) => one.durationP95Ms) },

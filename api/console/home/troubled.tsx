@@ -2,7 +2,7 @@ import { Link } from 'wouter'
 import { linkWith } from '../kit/address.ts'
 import { Refused } from '../kit/states.tsx'
 import { Table } from '../kit/tables/table.tsx'
-import { formatDuration, formatRate } from '../kit/time.tsx'
+import { formatAbout, formatDuration, formatRate } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { useWorkflowStatistics, type WorkflowStatistics } from './data.ts'
 
@@ -70,7 +70,7 @@ export function Troubled({ hours, from }: { hours: number; from: string }) {
                 number: true,
                 cell: ({ workflowId, durationP95Ms }) => (
                   <Link href={linkWith('/executions', { workflowId, from })}>
-                    {formatDuration(durationP95Ms)}
+                    {formatAbout(durationP95Ms)}
                   </Link>
                 ),
               },

@@ -1,6 +1,6 @@
 import { Chart } from '../kit/charts/chart.tsx'
 import { Empty, Loaded } from '../kit/states.tsx'
-import { formatDuration } from '../kit/time.tsx'
+import { formatAbout } from '../kit/time.tsx'
 import { useTeam } from '../shell/role.tsx'
 import { type Period, useStatistics } from './data.ts'
 import { Figures } from './figures.tsx'
@@ -23,8 +23,8 @@ export function ExecutionsView({ span }: { span: Period }) {
               figures={[
                 ['Executions', formatCount(totals.executions), `${formatCount(totals.cancelled)} cancelled`],
                 ['Failed', formatShare(totals.failureRate), `${formatCount(totals.failed)} executions`],
-                ['Median duration', formatDuration(totals.durationP50Ms)],
-                ['95 % take at most', formatDuration(totals.durationP95Ms)],
+                ['Median duration', formatAbout(totals.durationP50Ms)],
+                ['95 % take at most', formatAbout(totals.durationP95Ms)],
                 ['Retries of nodes', formatCount(totals.retries)],
               ]}
             />
@@ -44,7 +44,7 @@ export function ExecutionsView({ span }: { span: Period }) {
               kind="line"
               points={points}
               formatPoint={format}
-              format={formatDuration}
+              format={formatAbout}
               series={[
                 { name: 'Median', values: hours.map((hour) => hour.durationP50Ms) },
                 { name: '95 % take at most', values: hours.map((hour) => hour.durationP95Ms) },

@@ -20,7 +20,7 @@ export function Addresses({ workflow }: { workflow: Workflow }) {
   const chats = workflow.nodes.some((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
   if (hooks.length === 0 && !chats) return null
   return (
-    <section className="part">
+    <section className="workflow-part">
       <h2>Addresses</h2>
       <div className="stack">
         {hooks.map((hook) => (
@@ -38,7 +38,7 @@ function Address({ hook, active, tries }: { hook: Hook; active: boolean; tries: 
   const [open, setOpen] = useState(false)
   const curl = writeHookCurl(hook)
   return (
-    <div className="panel address">
+    <div className="panel workflow-address">
       <div className="row">
         <Pill tone="busy">{hook.method}</Pill>
         <strong>{nameOf(hook.node)}</strong>
@@ -127,7 +127,7 @@ function ChatAddress({ workflow }: { workflow: Workflow }) {
   const json = JSON.stringify({ teamId: workflow.teamId, workflowId: workflow.id })
   const curl = `curl -sS -X POST ${sessions} -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '${json}'`
   return (
-    <div className="panel address">
+    <div className="panel workflow-address">
       <div className="row">
         <Pill tone="busy">CHAT</Pill>
         <strong>Chat over the API</strong>

@@ -14,10 +14,14 @@ type BulkProps = { chosen: readonly WorkflowItem[]; onDone: () => void }
 export function WorkflowBulk({ chosen, onDone }: BulkProps) {
   const confirm = useConfirm()
   const { busy, run } = useWork()
-  const each = (done: string, work: (workflow: WorkflowItem) => Promise<unknown>) =>
+  const each = (
+    workflows: readonly WorkflowItem[],
+    done: string,
+    work: (workflow: WorkflowItem) => Promise<unknown>,
+  ) =>
     run(async () => {
       let good = 0
-      for (const workflow of chosen) {
+      for (const workflow of workflows) {
         try {
           await work(workflow)
           good += 1
@@ -28,35 +32,53 @@ export function WorkflowBulk({ chosen, onDone }: BulkProps) {
       if (good > 0) notify(`${tellCount(good)} ${done}`)
       onDone()
     })
+  const others = (active: boolean) => chosen.filter((one) => one.active !== active)
   const activate = (active: boolean) =>
-    each(active ? 'activated' : 'deactivated', async ({ id, active: now }) => {
-      if (now !== active) await changeWorkflow(id, { active })
+    confirm({
+      title: `${active ? 'Activate' : 'Deactivate'} ${tellCount(others(active).length)}?`,
+      text: (
+        <>
+          {active
+            ? 'Webhooks, schedules and chats start executions of '
+            : 'Nothing but people and the API starts '}
+          <strong>{tellNames(others(active))}</strong> {active ? 'from now on.' : 'any more.'}
+        </>
+      ),
+      label: active ? 'Activate' : 'Deactivate',
+      work: () =>
+        each(others(active), active ? 'activated' : 'deactivated', ({ id }) =>
+          changeWorkflow(id, { active }),
+        ),
     })
   const remove = () =>
     confirm({
       title: `Delete ${tellCount(chosen.length)}?`,
       text: (
         <>
-          This deletes <strong>{chosen.map(({ name }) => name).join(', ')}</strong> and the history of all
-          their executions. It ends the running ones. It cannot be undone.
+          This deletes <strong>{tellNames(chosen)}</strong> and the history of all their executions. It ends
+          the running ones. It cannot be undone.
         </>
       ),
       label: 'Delete',
       danger: true,
-      work: () => each('deleted', ({ id }) => deleteWorkflow(id)),
+      work: () => each(chosen, 'deleted', ({ id }) => deleteWorkflow(id)),
     })
   const take = () =>
-    each('exported', async ({ id, name }) => saveFile(nameFile(name), await exportWorkflow(id)))
+    each(chosen, 'exported', async ({ id, name }) => saveFile(nameFile(name), await exportWorkflow(id)))
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form
     <div className="row bulk" role="group" aria-label={`With ${tellCount(chosen.length)}`}>
       <span className="quiet">{chosen.length} chosen</span>
-      <Button small busy={busy} onClick={() => activate(true)}>
-        Activate
-      </Button>
-      <Button small disabled={busy} onClick={() => activate(false)}>
-        Deactivate
-      </Button>
+      {others(true).length > 0 && (
+        <Button small busy={busy} onClick={() => activate(true)}>
+          Activate
+        </Button>
+      )}
+      {others(false).length > 0 && (
+        <Button small disabled={busy} onClick={() => activate(false)}>
+          Deactivate
+        </Button>
+      )}
       <Button small disabled={busy} icon="download" onClick={take}>
         Export
       </Button>
@@ -65,6 +87,14 @@ export function WorkflowBulk({ chosen, onDone }: BulkProps) {
       </Button>
     </div>
   )
+}
+
+const NAMED = 20
+
+function tellNames(workflows: readonly WorkflowItem[]): string {
+  const names = workflows.slice(0, NAMED).map(({ name }) => name)
+  const more = workflows.length - names.length
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
 function tellCount(count: number): string {

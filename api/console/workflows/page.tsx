@@ -88,7 +88,7 @@ function OneWorkflow({ workflow }: { workflow: Workflow }) {
       <Drawn workflow={workflow} edit={builds ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
-        <section className="part">
+        <section className="workflow-part">
           <h2>Schedules</h2>
           <Schedules id={id} />
         </section>
@@ -215,7 +215,7 @@ function Latest({ id }: { id: string }) {
   const { teamId } = useTeam()
   const runs = useExecutions(teamId, { workflowId: id, size: 5 })
   return (
-    <section className="part">
+    <section className="workflow-part">
       <div className="part-head">
         <h2>Latest executions</h2>
         <Link className="linked" href={linkWith('/executions', { workflowId: id })}>

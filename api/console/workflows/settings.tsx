@@ -56,7 +56,7 @@ export function SettingsDialog({
       fields={SHOWN}
     >
       {(error) => (
-        <div className="settings">
+        <div className="workflow-settings">
           <Field label="Name" required error={problemAt(error, 'name')}>
             <TextInput value={name} maxLength={200} onChange={setName} />
           </Field>

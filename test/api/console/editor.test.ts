@@ -51,7 +51,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await drag(node('code').locator('.source'), undefined, { x: 120, y: -160 })
     await option('Do nothing').click()
     await node('no_op').waitFor()
-    // Into a connection.
+    // Into a connection, once the view has come to rest beside the panel.
+    await page.getByRole('complementary', { name: 'Settings of Do nothing' }).waitFor()
+    await node('no_op').hover()
     await page.locator('.react-flow__edge').last().hover({ force: true })
     await page.getByRole('button', { name: 'Add a node here' }).last().click()
     await option('Wait Waits for a duration').click()

@@ -317,6 +317,49 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(async () => (await config()).url).toContain('$uppercase()')
   })
 
+  test('what was typed stays what it is, and the fields of the node before are known without a run', async () => {
+    const hook = { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'a' } }
+    const pass = { id: 'pass', type: 'NO_OP', config: {} }
+    const last = { id: 'last', type: 'IF_ELSE', config: { condition: '' } }
+    const graph = { nodes: [hook, pass, last], edges: edges('hook -> pass', 'pass -> last') }
+    await show(last, { graph })
+    const option = (name: string) => page.getByRole('option').filter({ hasText: name }).first()
+    const write = async (words: string) => {
+      await text('Condition').click()
+      await page.keyboard.press('Control+a')
+      await page.keyboard.press('Delete')
+      // As fast as people type: the list of completions has the time to open after each letter.
+      await page.keyboard.type(words, { delay: 70 })
+    }
+    const after = async (key: string) => {
+      await page.keyboard.press(key)
+      return (await config()).condition
+    }
+    for (const whole of ['$input.total > 100', '$input.body.count', '$input.method = "qu', 'count', '$sum']) {
+      await write(whole)
+      expect(String(await after('Enter')).replace(/"$/, '')).toBe(whole)
+    }
+    await write('$input.')
+    for (const name of ['body', 'query', 'headers', 'method']) await option(name).waitFor()
+    await expectAccessible(page)
+    // The name that is being typed, and what the arrows or the mouse choose.
+    await page.keyboard.type('qu')
+    await option('query').and(page.locator('[aria-selected=true]')).waitFor()
+    expect(await after('Enter')).toBe('$input.query')
+    await write('$inp')
+    await option('$input').waitFor()
+    expect(await after('Tab')).toBe('$input')
+    await write('')
+    await page.keyboard.press('Control+Space')
+    await option('query').waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowUp')
+    expect(await after('Enter')).toBe('$execution')
+    await write('$nodes.hook.')
+    await option('method').click()
+    await expect.poll(async () => (await config()).condition).toBe('$nodes.hook.method')
+  })
+
   test('the value, the warning and the error of an expression stand beside it as one types', {
     tags: 'long',
   }, async () => {

@@ -127,6 +127,65 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
       expect((await host.request(`/api/executions/${run}`, { as: host.admin })).status).toBe(404)
   })
 
+  test('several are retried only after a question, in the current version, and are marked then', async () => {
+    const graph = (end: string) => ({
+      nodes: [
+        start,
+        { id: 'say', type: 'SET', config: { values: { n: end } } },
+        { id: 'end', type: end, config: end === 'NO_OP' ? {} : { message: 'broke' } },
+      ],
+      edges: edges('start -> say', 'say -> end'),
+    })
+    const id = await host.create(graph('STOP_AND_ERROR'))
+    const runs = [await host.execute(id), await host.execute(id)]
+    for (const run of runs) expect((await host.ended(run)).status).toBe('FAILED')
+    await host.ask('PUT', `/api/workflows/${id}`, graph('NO_OP'))
+    await signIn(`#/executions?workflowId=${id}`)
+    await page.getByText('Choose all 2 on this page').click()
+    await page.getByRole('button', { name: 'Retry 2' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Retry 2 executions?' })
+    await expect.poll(() => dialog.getByRole('listitem').count()).toBe(2)
+    for (const run of runs) await dialog.getByText(run.slice(-12)).waitFor()
+    const graphOf = page.getByRole('dialog').getByLabel('Graph')
+    expect(await graphOf.inputValue()).toBe('current')
+    await expectAccessible(page)
+    // Nothing has happened yet.
+    const list = async () =>
+      (
+        await host.ask<{ content: { id: string; retriedBy: string | null }[] }>(
+          'GET',
+          `/api/executions/team/${host.teamId}?workflowId=${id}`,
+        )
+      ).content
+    expect(await list()).toHaveLength(2)
+    await dialog.getByRole('button', { name: 'Retry 2 executions' }).click()
+    await page.getByText('2 executions retried').waitFor()
+    const retried = (await list()).flatMap(({ retriedBy }) => retriedBy ?? [])
+    for (const one of retried)
+      expect(await host.ended(one)).toMatchObject({ status: 'SUCCESS', workflowVersion: 2 })
+    await expect.poll(() => page.getByRole('link', { name: 'Retried' }).count()).toBe(2)
+    await page.getByText('Choose all 4 on this page').click()
+    expect(await page.getByRole('button', { name: /^Retry/ }).count()).toBe(0)
+    await expectAccessible(page)
+
+    // One of them, and a node alone: the repaired graph comes first too.
+    await page.goto(`${origin}/#/executions/${runs[0]}?node=say`)
+    await page.getByRole('button', { name: 'Retry from failed nodes' }).click()
+    expect(await graphOf.inputValue()).toBe('current')
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Execute this node alone' }).click()
+    expect(await graphOf.inputValue()).toBe('current')
+    await page.getByRole('dialog').getByRole('button', { name: 'Execute the node' }).click()
+    await page.waitForURL((url) => url.hash.includes('/executions/') && !url.hash.includes(runs[0]!))
+    const alone = new URL(page.url()).hash.split('/').at(-1)!.split('?')[0]!
+    expect(await host.ended(alone)).toMatchObject({ workflowVersion: 2, outputData: { n: 'NO_OP' } })
+    await page.goto(`${origin}/#/`)
+    await page
+      .getByRole('link', { name: /^Median duration/ })
+      .getByText(/^about /)
+      .waitFor()
+  })
+
   test('approvals are decided with a form, and a decision that came too late is told', async () => {
     const id = await host.create({
       nodes: [

@@ -119,6 +119,7 @@ describe.skipIf(missing)('the pages of workflows', () => {
     await expectAccessible(page)
     await page.getByLabel('Choose all 2 on this page').check()
     await page.getByRole('button', { name: 'Activate', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Activate' }).click()
     await page.getByText('2 workflows activated').waitFor()
     for (const id of ids) expect((await read(id)).active).toBe(true)
     await page.getByRole('switch', { name: `Two ${mark} is active` }).click()

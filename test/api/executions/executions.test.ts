@@ -204,6 +204,7 @@ test('lists filter by status, workflow and time, count what matches, and page ne
     nodeCount: 2,
     errorMessage: 'broke',
     retriedFrom: null,
+    retriedBy: null,
     startedBy: { kind: 'USER', id: expect.any(String), name: 'Ada Byron' },
   })
   for (const [query, expected] of [

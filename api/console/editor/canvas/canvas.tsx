@@ -83,6 +83,7 @@ export function Canvas({ onPick, onOpen, children, ...of }: CanvasProps) {
         nodeDragThreshold={3}
         snapToGrid={false}
         elevateNodesOnSelect={false}
+        zIndexMode="manual"
         zoomOnDoubleClick={false}
         fitView
         fitViewOptions={FIT}

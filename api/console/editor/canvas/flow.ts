@@ -2,7 +2,7 @@ import type { Edge, Node } from '@xyflow/react'
 import type { Note } from '../../graph/notes.ts'
 import { handlesOf, isLoop, isTrigger, kindOf, type NodeTypes, nameNode } from '../graph/kinds.ts'
 import { type EditorNode, fitLoops, sortForCanvas } from '../graph/model.ts'
-import type { EditorState, Fault } from '../graph/store.ts'
+import { type EditorState, type Fault, findOpen } from '../graph/store.ts'
 
 type Tone = 'bad' | 'warn' | undefined
 type Shown = { tone: Tone; said: string; open: boolean }
@@ -23,13 +23,25 @@ export function readHandle(id: string | null | undefined): string | null {
   return id?.startsWith(': ') ? id.slice(2) : null
 }
 
+/** How high the edges of a node lie: over the box of the loop that it is in, and under the cards there, which are one higher. */
+function layerOf({ parentId }: EditorNode, byId: ReadonlyMap<string, EditorNode>): number {
+  let layer = 0
+  const seen = new Set<string>()
+  for (let id = parentId; id && !seen.has(id); id = byId.get(id)?.parentId) {
+    seen.add(id)
+    layer += 2
+  }
+  return layer
+}
+
 /** The nodes as the canvas draws them; what has not changed since `before` stays the same object. */
 export function drawNodes(
-  state: Pick<EditorState, 'draft' | 'faults' | 'selected' | 'open'>,
+  state: Pick<EditorState, 'draft' | 'faults' | 'selected' | 'panel'>,
   types: NodeTypes,
   before: readonly FlowNode[],
 ): FlowNode[] {
-  const { draft, faults, selected, open } = state
+  const { draft, faults, selected } = state
+  const open = findOpen(state)
   const { nodes, sizes } = fitLoops(draft.nodes, types)
   const known = new Map(before.map((one) => [one.id, one]))
   const used = new Set(draft.edges.map((edge) => `${edge.source} ${idOfHandle(edge.sourceHandle ?? null)}`))
@@ -53,6 +65,7 @@ export function drawNodes(
       ...{ id: node.id, type: isLoop(node.type) ? 'loop' : 'step', position: node.position, width, height },
       data: old && isSame(old.data, data) ? old.data : data,
       selected: selected.has(node.id),
+      zIndex: layerOf(node, drafted) + 1,
       ariaLabel: `${nameNode(node)}, ${kindOf(node.type).label}${node.disabled ? ', disabled' : ''}${said ? `: ${said}` : ''}`,
       ...(node.parentId && drafted.has(node.parentId) ? { parentId: node.parentId } : {}),
     }
@@ -82,6 +95,7 @@ function reuse<N extends FlowNode>(old: N | undefined, next: N): N {
     old.width === next.width &&
     old.height === next.height &&
     old.selected === next.selected &&
+    old.zIndex === next.zIndex &&
     old.ariaLabel === next.ariaLabel
   if (same) return old
   // A size that has changed is measured anew.
@@ -132,7 +146,8 @@ export function drawEdges(
     if (
       old?.data?.label === data.label &&
       old.data.wrong === data.wrong &&
-      old.sourceHandle === sourceHandle
+      old.sourceHandle === sourceHandle &&
+      old.zIndex === layerOf(source, byId)
     ) {
       return [old]
     }
@@ -141,7 +156,7 @@ export function drawEdges(
     return [
       {
         ...{ id, source: edge.source, target, sourceHandle, targetHandle: 'in', type: 'wire' as const, data },
-        ...{ ariaLabel: label, zIndex: 1 },
+        ...{ ariaLabel: label, zIndex: layerOf(source, byId) },
       },
     ]
   })

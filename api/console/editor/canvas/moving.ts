@@ -17,7 +17,7 @@ export function useMoving({ store, types, acts, readOnly }: CanvasOf) {
   const draft = useEditor(store, (state) => state.draft)
   const faults = useEditor(store, (state) => state.faults)
   const selected = useEditor(store, (state) => state.selected)
-  const open = useEditor(store, (state) => state.open)
+  const panel = useEditor(store, (state) => state.panel)
   const [nodes, setNodes] = useState<FlowNode[]>(() => drawNodes(store.get(), types, []))
   const live = useRef(nodes)
   live.current = nodes
@@ -25,8 +25,8 @@ export function useMoving({ store, types, acts, readOnly }: CanvasOf) {
   const locked = useRef(readOnly)
   locked.current = readOnly
   useLayoutEffect(() => {
-    setNodes((before) => drawNodes({ draft, faults, selected, open }, types, before))
-  }, [draft, faults, selected, open, types])
+    setNodes((before) => drawNodes({ draft, faults, selected, panel }, types, before))
+  }, [draft, faults, selected, panel, types])
 
   const change = useCallback(
     (changes: NodeChange<FlowNode>[]) => {

@@ -1,5 +1,5 @@
-import { Handle, type NodeProps, NodeResizer, Position } from '@xyflow/react'
-import { createContext, memo, useContext, useEffect, useRef, useState } from 'react'
+import { Handle, type NodeProps, NodeResizer, Position, useUpdateNodeInternals } from '@xyflow/react'
+import { createContext, memo, useContext, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { Note } from '../../graph/notes.ts'
 import { Markdown } from '../../kit/code/markdown.tsx'
 import { Icon } from '../../kit/controls/icon.tsx'
@@ -32,10 +32,23 @@ function isUnchanged(a: Props, b: Props): boolean {
   return a.data === b.data && a.selected === b.selected
 }
 
+/** React Flow draws edges only to handles that it has measured: it is told when a node has others. */
+function useHandles({ node, trigger, handles }: StepNode['data']): void {
+  const measure = useUpdateNodeInternals()
+  const shown = JSON.stringify([trigger, ...handles.map(({ id }) => id)])
+  const measured = useRef(shown)
+  useLayoutEffect(() => {
+    if (measured.current === shown) return
+    measured.current = shown
+    measure(node.id)
+  }, [measure, node.id, shown])
+}
+
 /** A node as a card: the sign of its type, its name, and what is wrong with it. */
 export const StepCard = memo(function StepCard({ data }: NodeProps<StepNode>) {
   const { node, trigger, handles, tone, said } = data
   const { sign, label, group } = kindOf(node.type)
+  useHandles(data)
   return (
     <div
       className="step"
@@ -67,6 +80,7 @@ export const LoopBox = memo(function LoopBox({ data }: NodeProps<StepNode>) {
   const { node, handles, tone, said, empty } = data
   const { sign, label } = kindOf(node.type)
   const { addInside, mayEdit } = useActions()
+  useHandles(data)
   return (
     <div
       className="loop"

@@ -39,7 +39,7 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     freeEnd: (node: EditorNode): End => findFreeEnd(store.get().draft, node, types),
     add(type: string, target: Target) {
       const { draft, id } = addNode(store.get().draft, type, target, types)
-      store.edit(refit(draft), { selected: new Set([id]) })
+      store.edit(refit(draft), { selected: new Set([id]), panel: 'node' })
       focus(id)
       return id
     },
@@ -59,11 +59,9 @@ export function createActs(store: EditorStore, types: NodeTypes, focus: (id: str
     },
     remove(ids: ReadonlySet<string> = chosen()) {
       if (ids.size === 0) return
-      const { draft, open } = store.get()
+      const { draft } = store.get()
       const before = draft.edges.find(({ target }) => ids.has(target))?.source
-      const next = remove(draft, ids)
-      const still = next.nodes.some(({ id }) => id === open)
-      store.edit(refit(next), { selected: new Set(), open: still ? open : undefined })
+      store.edit(refit(remove(draft, ids)), { selected: new Set() })
       if (before && !ids.has(before)) focus(before)
     },
     disable(ids: ReadonlySet<string> = chosen()) {

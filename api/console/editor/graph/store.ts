@@ -22,10 +22,8 @@ export type EditorState = {
   faults: Fault[]
   /** The ids of nodes and notes. */
   selected: ReadonlySet<string>
-  /** The node whose settings are open. */
-  open: string | undefined
-  /** Whether the settings of the workflow are open, where no node's are. */
-  settings: boolean
+  /** Whose settings are open: the workflow's, or those of the one node that is selected. */
+  panel: 'node' | 'workflow' | undefined
   /** The tag of what the service has, for If-Match. */
   tag: string | null
 }
@@ -39,12 +37,12 @@ const MERGE_MS = 1_000
 export function createStore(draft: Draft, saved: Draft | undefined, tag: string | null = null) {
   let state: EditorState = {
     ...{ draft, saved, past: [], future: [], faults: [] },
-    ...{ selected: new Set<string>(), open: undefined, settings: false, tag },
+    ...{ selected: new Set<string>(), panel: undefined, tag },
   }
   const readers = new Set<() => void>()
   let last = { key: '', at: 0 }
   const set = (next: Partial<EditorState>) => {
-    state = { ...state, ...next }
+    state = settle({ ...state, ...next })
     for (const tell of readers) tell()
   }
   return {
@@ -78,6 +76,22 @@ export function createStore(draft: Draft, saved: Draft | undefined, tag: string 
       set({ draft: next, past: [...state.past, state.draft], future })
     },
   }
+}
+
+/** Only what the draft has is selected, and the panel never shows another node than that. */
+function settle(state: EditorState): EditorState {
+  const { draft, selected, panel } = state
+  const known = new Set(selected.size > 0 ? [...draft.nodes, ...draft.notes].map(({ id }) => id) : [])
+  const left = [...selected].filter((id) => known.has(id))
+  const settled = left.length === selected.size ? state : { ...state, selected: new Set(left) }
+  if (!panel || left.length === 0) return panel === 'node' ? { ...settled, panel: undefined } : settled
+  const shown = left.length === 1 && draft.nodes.some(({ id }) => id === left[0]) ? 'node' : undefined
+  return shown === panel ? settled : { ...settled, panel: shown }
+}
+
+/** The id of the node whose settings are open. */
+export function findOpen({ panel, selected }: Pick<EditorState, 'panel' | 'selected'>): string | undefined {
+  return panel === 'node' ? [...selected][0] : undefined
 }
 
 /** A part of the state; it must be the same object as long as nothing in it changed. */

@@ -29,10 +29,12 @@ type ValuesProps = {
     texts: Record<string, string>,
   ) => Promise<{ executionId: string }>
   onClose: () => void
+  /** What is asked besides the values. */
+  children?: ReactNode
 }
 
 /** Asks for JSON values, starts an execution with them and goes to it. Ctrl+Enter in a field does it too. */
-export function ValuesDialog({ open = true, text, fields, start, ...props }: ValuesProps) {
+export function ValuesDialog({ open = true, text, fields, start, children, ...props }: ValuesProps) {
   const [texts, setTexts] = useState(() => Object.fromEntries(fields.map(({ name, json }) => [name, json])))
   const tried = useRef({ text: '', key: '' })
   const form = useRef<HTMLDivElement>(null)
@@ -48,6 +50,7 @@ export function ValuesDialog({ open = true, text, fields, start, ...props }: Val
   return (
     <FormDialog {...props} open={open} wide onSubmit={send}>
       {text && <p>{text}</p>}
+      {children}
       <div className="stack" ref={form}>
         {fields.map(({ name, label, help }) => (
           <Field key={name} label={label} help={help}>

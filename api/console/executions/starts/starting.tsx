@@ -1,11 +1,10 @@
 import { useState } from 'react'
 import { go } from '../../kit/address.ts'
-import { Field } from '../../kit/controls/field.tsx'
-import { Select } from '../../kit/controls/input.tsx'
 import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import type { Run } from '../live.ts'
 import { executeWorkflow, makeKey, recoverExecution, runNode } from './data.ts'
 import { ValuesDialog } from './dialog.tsx'
+import { type Version, VersionChoice } from './version.tsx'
 
 function writeJson(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2)
@@ -21,13 +20,14 @@ type RecoverProps = {
 
 /** Asks how to take up an execution that has ended, and goes to the new one. */
 export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
-  const [version, setVersion] = useState('same')
+  const differs = newest !== undefined && newest !== run.workflowVersion
+  const [picked, setVersion] = useState<Version>('current')
   // A second try after a broken connection must not start a second execution.
   const [keys] = useState(() => ({ same: makeKey(), current: makeKey() }))
   const retries = how === 'retry'
   const start = async () => {
-    const chosen = version === 'current' ? 'current' : 'same'
-    const { executionId } = await recoverExecution(run.id, { how, version: chosen, key: keys[chosen] })
+    const version = differs ? picked : 'same'
+    const { executionId } = await recoverExecution(run.id, { how, version, key: keys[version] })
     go(`/executions/${executionId}`)
   }
   return (
@@ -43,17 +43,8 @@ export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
           ? 'A new execution with the same input takes over what succeeded, and goes on from what did not.'
           : 'A new execution with the same input does everything again.'}
       </p>
-      {newest !== undefined && newest !== run.workflowVersion && (
-        <Field label="Graph">
-          <Select
-            value={version}
-            onChange={setVersion}
-            choices={[
-              { value: 'same', label: `Version ${run.workflowVersion}, as this execution` },
-              { value: 'current', label: `Version ${newest}, the newest` },
-            ]}
-          />
-        </Field>
+      {differs && (
+        <VersionChoice value={picked} onChange={setVersion} same={run.workflowVersion} current={newest} />
       )}
     </FormDialog>
   )
@@ -96,6 +87,9 @@ type NodeProps = {
   onClose: () => void
 }
 
+/** The workflow's current version, if it has the node. */
+type Newest = { newest: number | undefined }
+
 /** A value that is no object is shown as {value}. */
 function unwrap(shown: unknown): unknown {
   const entries = Object.entries(Object(shown))
@@ -104,7 +98,10 @@ function unwrap(shown: unknown): unknown {
 }
 
 /** Executes one node alone, with the input that it had and the outputs of the nodes around it. */
-export function NodeDialog({ run, nodeId, name, input, item, onClose }: NodeProps) {
+export function NodeDialog({ run, nodeId, name, input, item, newest, onClose }: NodeProps & Newest) {
+  const differs = newest !== undefined && newest !== run.workflowVersion
+  const [picked, setVersion] = useState<Version>('current')
+  const version = differs && picked === 'current' ? newest : run.workflowVersion
   const outputs = Object.fromEntries(
     run.nodeExecutions.flatMap((one) =>
       one.iteration === null && one.step === null && one.nodeId !== nodeId && one.outputData !== null
@@ -141,11 +138,16 @@ export function NodeDialog({ run, nodeId, name, input, item, onClose }: NodeProp
         runNode(
           run.workflowId,
           nodeId,
-          { input, item, nodes: nodes as Record<string, unknown>, version: run.workflowVersion },
-          key,
+          { input, item, nodes: nodes as Record<string, unknown>, version },
+          // Of another version it is another start.
+          `${key}-${version}`,
         )
       }
-    />
+    >
+      {differs && (
+        <VersionChoice value={picked} onChange={setVersion} same={run.workflowVersion} current={newest} />
+      )}
+    </ValuesDialog>
   )
 }
 

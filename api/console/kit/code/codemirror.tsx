@@ -1,9 +1,4 @@
-import {
-  autocompletion,
-  closeBrackets,
-  closeBracketsKeymap,
-  completionKeymap,
-} from '@codemirror/autocomplete'
+import { closeBrackets, closeBracketsKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
 import { json, jsonParseLinter } from '@codemirror/lang-json'
@@ -15,6 +10,7 @@ import { EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import { readNonce } from '../../data/nonce.ts'
+import { completing } from './completing.ts'
 import './codemirror.css'
 
 export type CodeProps = {
@@ -158,9 +154,9 @@ export function CodeMirror(props: CodeProps & { id?: string; describedBy?: strin
         extensions: [
           ...baseExtensions(),
           keymap.of([{ key: 'Mod-Enter', run: submit }]),
-          [lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion()],
+          [lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(), completing()],
           highlightSelectionMatches(),
-          keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap]),
+          keymap.of([...closeBracketsKeymap, ...searchKeymap, ...historyKeymap]),
           keymap.of([...lintKeymap, ...defaultKeymap]),
           EditorView.lineWrapping,
           changing.current.of([]),

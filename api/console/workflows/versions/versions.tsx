@@ -90,7 +90,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
           )
         }
       </Loaded>
-      <section className="part">
+      <section className="workflow-part">
         <h2>Versions</h2>
         <Loaded query={found} rows={3}>
           {(list) => (

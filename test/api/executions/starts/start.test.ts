@@ -35,6 +35,7 @@ test('while Temporal is not reachable, a start is accepted as PENDING and its ST
     errorMessage: null,
     startedBy: null,
     retriedFrom: null,
+    retriedBy: null,
     recovery: null,
     retries: [],
     onlyNode: null,
@@ -102,6 +103,7 @@ test('`trigger` says how the execution was started; lists call it `triggerType`'
       errorMessage: null,
       startedBy: null,
       retriedFrom: null,
+      retriedBy: null,
     },
   ])
 })

@@ -9,7 +9,12 @@ const target = await keep(startTarget())
 const host = await keep(startRunning())
 
 type Recovered = { executionId: string; retriedFrom: string; takenOver: string[]; workflowVersion: number }
-type Detail = ExecutionBody & { retriedFrom: string | null; recovery: string | null; retries: string[] }
+type Detail = ExecutionBody & {
+  retriedFrom: string | null
+  recovery: string | null
+  retries: string[]
+  retriedBy: string | null
+}
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const call = (id: string, path: string, more = {}) => ({
@@ -107,13 +112,16 @@ test('a retry continues at the failed node, and takes over outputs, also those o
   expect(callsTo('/big')).toHaveLength(1)
   expect(callsTo('/flaky')).toHaveLength(3)
 
-  const { retries } = (await host.read(first.id)) as Detail
-  expect(retries).toEqual([second.run.id])
-  const list = await host.ask<{ content: { id: string; retriedFrom: string | null }[] }>(
-    'GET',
-    `/api/executions/team/${host.teamId}?size=100`,
+  const { retries, retriedBy } = (await host.read(first.id)) as Detail
+  expect([retries, retriedBy]).toEqual([[second.run.id], second.run.id])
+  const list = await host.ask<{
+    content: { id: string; retriedFrom: string | null; retriedBy: string | null }[]
+  }>('GET', `/api/executions/team/${host.teamId}?size=100`)
+  const [newest, , oldest] = [third.run.id, second.run.id, first.id].map((wanted) =>
+    list.content.find(({ id }) => id === wanted),
   )
-  expect(list.content.find(({ id }) => id === third.run.id)?.retriedFrom).toBe(second.run.id)
+  expect(newest).toMatchObject({ retriedFrom: second.run.id, retriedBy: null })
+  expect(oldest).toMatchObject({ retriedFrom: null, retriedBy: second.run.id })
   expect(await refused(third.run.id, 'retry')).toMatchObject({ status: 409 })
 })
 
