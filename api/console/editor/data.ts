@@ -1,5 +1,7 @@
 import { api, queries, read, readTagged } from '../data/client.ts'
+import { isRefused } from '../data/refusal.ts'
 import { resource } from '../data/resource.ts'
+import { changeTagged } from '../workflows/data.ts'
 
 const { useRead } = resource('workflows')
 
@@ -12,16 +14,36 @@ export type SentWorkflow = {
   settings: Record<string, unknown>
 }
 
-/** A workflow as it is now, to be edited: with the tag of that state. It is not read again by itself. */
+/** A workflow as it is published and, if it has one, as its draft is; each with the tag of that state. */
+async function readEdited(id: string) {
+  const workflow = api.api.workflows[':id']
+  const published = await readTagged(workflow.$get({ param: { id }, query: {} }))
+  if (published.body.draftVersion === null) return { published, draft: null }
+  const asked = workflow.$get({ param: { id }, query: { version: 'draft' } })
+  // It may have been published or discarded in between.
+  const draft = await readTagged(asked).catch((error) => {
+    if (isRefused(error, 404)) return null
+    throw error
+  })
+  return { published, draft }
+}
+
+/** A workflow as it is now, to be edited. It is not read again by itself. */
 export function useEditedWorkflow(id: string) {
-  return useRead(['edited', id], () => readTagged(api.api.workflows[':id'].$get({ param: { id } })), {
+  return useRead(['edited', id], () => readEdited(id), {
     enabled: id !== '',
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
   })
 }
 
-export type EditedWorkflow = NonNullable<ReturnType<typeof useEditedWorkflow>['data']>
+export type EditedWorkflow = NonNullable<ReturnType<typeof useEditedWorkflow>['data']>['published']
+
+/** What a BUILDER edits: the draft, if there is one. Others see what is published. */
+export async function readShown(id: string, builder = true): Promise<EditedWorkflow> {
+  const { published, draft } = await readEdited(id)
+  return (builder && draft) || published
+}
 
 /** Makes a workflow of a draft; `warnings` are what may be a mistake in it. */
 export async function saveNewWorkflow(teamId: string, json: SentWorkflow) {
@@ -30,20 +52,27 @@ export async function saveNewWorkflow(teamId: string, json: SentWorkflow) {
   return made
 }
 
-/** Saves a draft over the state with this tag: 412 if another user has saved one since. Without a tag it wins. */
+/**
+ * Saves the graph as the workflow's draft over the state with this tag: 412 if another user has changed it since. Without
+ * a tag it wins. What has no versions counts at once.
+ */
 export async function saveWorkflow(
   id: string,
   json: Partial<SentWorkflow> & { active?: boolean },
   tag?: string | null,
-) {
+): Promise<EditedWorkflow> {
   const asked = api.api.workflows[':id'].$put(
-    { param: { id }, query: {}, json },
+    { param: { id }, query: {}, json: { ...json, draft: true } },
     tag ? { headers: { 'If-Match': tag } } : {},
   )
-  const saved = await readTagged(asked)
-  await queries.invalidateQueries({
-    queryKey: ['workflows'],
-    predicate: ({ queryKey }) => queryKey[1] !== 'edited',
-  })
-  return saved
+  return changeTagged(readTagged(asked))
+}
+
+/** Gives up the draft with this tag: 412 if another user has changed it since. */
+export async function discardDraft(id: string, tag: string | null): Promise<void> {
+  const asked = api.api.workflows[':id'].draft.$delete(
+    { param: { id } },
+    tag ? { headers: { 'If-Match': tag } } : {},
+  )
+  await changeTagged(read(asked))
 }

@@ -2,6 +2,8 @@ import { useCallback, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { ExecuteDialog } from '../executions/starts/execute.tsx'
 import { useQueryState } from '../kit/address.ts'
+import { notify } from '../kit/notices.tsx'
+import { PublishDialog } from '../workflows/versions/publishing.tsx'
 import { tellTarget, useAdding } from './adding.ts'
 import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
@@ -12,6 +14,7 @@ import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { pasteAny } from './graph/foreign.ts'
 import type { EditorNode } from './graph/model.ts'
+import { keepProblems, settleSaved } from './graph/save.ts'
 import { findOpen, isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
@@ -22,6 +25,7 @@ import { Listen } from './listen.tsx'
 import { Problems } from './problems.tsx'
 import { type EditorProps, useSaving } from './saving.ts'
 import { useSight } from './sight.ts'
+import { News } from './standing.tsx'
 
 /** What one does with the draft on this page: adding, opening, connecting, saving. The keys do it too. */
 function useEditing(props: EditorProps) {
@@ -56,7 +60,7 @@ function useEditing(props: EditorProps) {
     store,
     acts,
     {
-      onSave: saving.saveHere,
+      onSave: () => void saving.saveHere(),
       onAdd: (node) => {
         if (node) store.set({ selected: new Set([node]) })
         // The next keys belong into its field, however fast they come: the canvas takes letters for commands.
@@ -93,25 +97,30 @@ type Editing = ReturnType<typeof useEditing>
 
 /** The page around the canvas: what is added, what is open, what was refused. */
 export function Editor(props: EditorProps) {
-  const { store, types, id, teamId, active, readOnly } = props
+  const { store, types, id, teamId, readOnly } = props
   const editing = useEditing(props)
   const { acts, saving, view, focus, connecting, setConnecting } = editing
-  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | null>(null)
+  const [shown, setShown] = useState<'execute' | 'help' | 'listen' | 'publish' | 'switch on' | null>(null)
   useLeaveGuard(store)
   const dirty = useEditor(store, isDirty)
   const called = useEditor(store, ({ saved }) => saved?.nodes.some(isCalled) ?? false)
   const close = useCallback(() => setShown(null), [])
+  // What is published is a version: what is not saved becomes one first.
+  const publish = async (switchOn: boolean) => {
+    if (await saving.saveFirst()) setShown(switchOn ? 'switch on' : 'publish')
+  }
   return (
     <div className="full editor">
       <Header
         store={store}
         id={id}
-        active={active}
         readOnly={readOnly}
         busy={saving.busy}
         view={view}
         onView={editing.show}
-        onSave={saving.saveHere}
+        onSave={() => void saving.saveHere()}
+        onPublish={(switchOn) => void publish(switchOn)}
+        onDiscard={saving.discard}
         onExecute={() => setShown('execute')}
         onListen={id && called ? () => setShown('listen') : undefined}
         onHelp={() => setShown('help')}
@@ -120,6 +129,7 @@ export function Editor(props: EditorProps) {
           focusDock()
         }}
       />
+      {id && !readOnly && <News store={store} id={id} onLoad={() => void saving.load()} />}
       <div className="editor-body">
         <div className="editor-canvas" ref={editing.sight.canvas}>
           <View {...props} editing={editing} />
@@ -152,8 +162,32 @@ export function Editor(props: EditorProps) {
           onClose={close}
         />
       )}
+      {(shown === 'publish' || shown === 'switch on') && id && (
+        <Publishing {...props} id={id} switchOn={shown === 'switch on'} onClose={close} />
+      )}
       <HelpDialog open={shown === 'help'} onClose={close} />
     </div>
+  )
+}
+
+type PublishingProps = EditorProps & { id: string; switchOn: boolean; onClose: () => void }
+
+/** Publishes what is saved; what is wrong with it is marked on its nodes. */
+function Publishing({ store, types, id, switchOn, onClose }: PublishingProps) {
+  const { draft, live } = store.get()
+  return (
+    <PublishDialog
+      id={id}
+      name={draft.name}
+      known={live?.draftVersion ?? null}
+      switchOn={switchOn}
+      onClose={onClose}
+      onPublished={(now) => settleSaved(store, types, draft, now)}
+      onProblems={(error) => {
+        keepProblems(store, draft, error, 'published')
+        notify('Not published: see what is wrong', 'bad')
+      }}
+    />
   )
 }
 

@@ -1,27 +1,26 @@
 import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
 import { addressOf } from '../data/client.ts'
-import { problemsOf } from '../data/refusal.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { Field } from '../kit/controls/field.tsx'
-import { Switch, TextArea } from '../kit/controls/input.tsx'
-import { notify, notifyError } from '../kit/notices.tsx'
+import { TextArea } from '../kit/controls/input.tsx'
 import { FormDialog } from '../kit/overlays/dialog.tsx'
 import { Menu } from '../kit/overlays/menu.tsx'
 import { useRole } from '../shell/role.tsx'
-import { saveWorkflow } from './data.ts'
-import { readFaults } from './graph/faults.ts'
 import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
+import { ActiveTurn, Standing } from './standing.tsx'
 
 type HeaderProps = {
   store: EditorStore
   id: string | undefined
-  active: boolean
   readOnly: boolean
   busy: boolean
   view: string
   onView: (view: string) => void
   onSave: () => void
+  /** With `switchOn`, the workflow is to become active by it. */
+  onPublish: (switchOn: boolean) => void
+  onDiscard: () => void
   onExecute: () => void
   /** Undefined where nothing can be called from outside. */
   onListen: (() => void) | undefined
@@ -33,12 +32,13 @@ type HeaderProps = {
 export function Header({
   store,
   id,
-  active,
   readOnly,
   busy,
   view,
   onView,
   onSave,
+  onPublish,
+  onDiscard,
   onExecute,
   onListen,
   onHelp,
@@ -46,6 +46,8 @@ export function Header({
 }: HeaderProps) {
   const name = useEditor(store, ({ draft }) => draft.name)
   const dirty = useEditor(store, isDirty)
+  const live = useEditor(store, (state) => state.live)
+  const drafted = live !== null && live.draftVersion !== null
   const may = useRole()
   const [describing, setDescribing] = useState(false)
   useEffect(() => {
@@ -73,11 +75,9 @@ export function Header({
           onChange={(event) => rename(event.target.value)}
         />
       )}
-      <span className="editor-state quiet" role="status">
-        {readOnly ? 'Read-only' : dirty ? (id ? 'Unsaved changes' : 'Not saved yet') : 'Saved'}
-      </span>
+      <Standing store={store} id={id} readOnly={readOnly} />
       <div className="editor-do">
-        {id && <Active store={store} id={id} active={active} readOnly={readOnly} />}
+        {id && <ActiveTurn store={store} id={id} readOnly={readOnly} onAsk={() => onPublish(true)} />}
         <fieldset className="segmented" aria-label="View">
           {['canvas', 'json'].map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onView(one)}>
@@ -95,7 +95,30 @@ export function Header({
             ...(id
               ? [
                   { label: 'Versions', icon: 'schedules' as const, href: `/workflows/${id}/versions` },
-                  { label: 'Export', icon: 'download' as const, onClick: () => download(id, name) },
+                  ...(drafted
+                    ? [
+                        {
+                          label: 'Export the draft',
+                          icon: 'download' as const,
+                          onClick: () => download(id, name, '?version=draft'),
+                        },
+                      ]
+                    : []),
+                  {
+                    label: drafted ? 'Export what is published' : 'Export',
+                    icon: 'download' as const,
+                    onClick: () => download(id, name),
+                  },
+                ]
+              : []),
+            ...(drafted && !readOnly
+              ? [
+                  {
+                    label: 'Discard the draft',
+                    icon: 'trash' as const,
+                    danger: true,
+                    onClick: onDiscard,
+                  },
                 ]
               : []),
             { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
@@ -116,11 +139,28 @@ export function Header({
           </Button>
         )}
         {!readOnly && (
-          <Button look="primary" busy={busy} disabled={!dirty} onClick={onSave} title="Save (Ctrl S)">
+          <Button
+            {...(id ? {} : { look: 'primary' })}
+            busy={busy}
+            disabled={!dirty}
+            onClick={onSave}
+            title={id ? 'Save as a draft (Ctrl S)' : 'Save (Ctrl S)'}
+          >
             Save
           </Button>
         )}
+        {!readOnly && id && (
+          <Button
+            look="primary"
+            disabled={busy || (!dirty && !drafted && live?.active === true)}
+            onClick={() => onPublish(false)}
+            title="Show what changes, and make it live"
+          >
+            Publish
+          </Button>
+        )}
       </div>
+
       {describing && <Description store={store} onClose={() => setDescribing(false)} />}
     </header>
   )
@@ -142,38 +182,11 @@ function Back() {
   )
 }
 
-function download(id: string, name: string): void {
+function download(id: string, name: string, query = ''): void {
   const link = document.createElement('a')
-  link.href = addressOf(`/api/workflows/${id}/export`)
+  link.href = addressOf(`/api/workflows/${id}/export`) + query
   link.download = `${name.replace(/[\\/:*?"<>|\p{Cc}]/gu, '_').slice(0, 100)}.json`
   link.click()
-}
-
-type ActiveProps = { store: EditorStore; id: string; active: boolean; readOnly: boolean }
-
-/** Whether triggers start the workflow: at once, of the graph that is saved. */
-function Active({ store, id, active, readOnly }: ActiveProps) {
-  const [on, setOn] = useState(active)
-  const turn = async (next: boolean) => {
-    const { saved, tag } = store.get()
-    setOn(next)
-    try {
-      const { body, tag: newer } = await saveWorkflow(id, { active: next }, tag)
-      setOn(body.active)
-      store.set({ tag: newer })
-      notify(body.active ? 'Active: its triggers start executions' : 'Inactive')
-    } catch (error) {
-      setOn(!next)
-      if (saved && problemsOf(error).length > 0) store.set({ faults: readFaults(problemsOf(error), saved) })
-      notifyError(error)
-    }
-  }
-  return (
-    <span className="row editor-active">
-      <Switch label="Active" checked={on} disabled={readOnly} onChange={(next) => void turn(next)} />
-      <span aria-hidden="true">{on ? 'Active' : 'Inactive'}</span>
-    </span>
-  )
 }
 
 function Description({ store, onClose }: { store: EditorStore; onClose: () => void }) {
@@ -186,7 +199,10 @@ function Description({ store, onClose }: { store: EditorStore; onClose: () => vo
       label="Apply"
       onSubmit={async () => store.edit({ ...store.get().draft, description: text })}
     >
-      <Field label="What the workflow does" help="It is saved with the workflow.">
+      <Field
+        label="What the workflow does"
+        help="It counts as soon as it is saved: it is no part of a draft."
+      >
         <TextArea value={text} maxLength={5_000} rows={5} onChange={setText} />
       </Field>
     </FormDialog>

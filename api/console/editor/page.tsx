@@ -8,7 +8,7 @@ import { type EditedWorkflow, useEditedWorkflow } from './data.ts'
 import { Editor } from './editor.tsx'
 import './editor.css'
 import type { NodeTypes } from './graph/kinds.ts'
-import { draftOf, forgetStore, newDraft, openStore } from './graph/save.ts'
+import { draftOf, forgetStore, liveOf, newDraft, openStore } from './graph/save.ts'
 import { createStore, isDirty } from './graph/store.ts'
 
 /** `/workflows/new`: a workflow that is not saved yet. */
@@ -28,7 +28,7 @@ export function EditWorkflowPage() {
   const error = workflow.error ?? types.error
   if (error) return <Refused error={error} />
   if (!workflow.data || !types.map) return <Loading />
-  const { teamId } = workflow.data.body
+  const { teamId } = workflow.data.published.body
   return <Opened key={id} id={id} teamId={teamId} types={types.map} workflow={workflow.data} />
 }
 
@@ -42,26 +42,30 @@ type OpenedProps = {
   id: string | undefined
   teamId: string
   types: NodeTypes
-  workflow: EditedWorkflow | undefined
+  workflow: { published: EditedWorkflow; draft: EditedWorkflow | null } | undefined
 }
 
 function Opened({ id, teamId, types, workflow }: OpenedProps) {
   const key = id ?? `new ${teamId}`
-  const [store] = useState(() =>
-    openStore(key, () => {
-      if (!workflow) return createStore(newDraft(), undefined)
-      const draft = draftOf(workflow.body, types)
-      return createStore(draft, draft, workflow.tag)
-    }),
-  )
+  const builder = useRole(teamId)('BUILDER')
+  const [store] = useState(() => {
+    const shown = (builder && workflow?.draft) || workflow?.published
+    const opened = openStore(key, () => {
+      if (!shown) return createStore(newDraft(), undefined)
+      const draft = draftOf(shown.body, types)
+      return createStore(draft, draft, { tag: shown.tag, live: liveOf(shown.body) })
+    })
+    // A workflow that was just made has not been read yet.
+    if (shown && opened.get().tag === null) opened.set({ tag: shown.tag })
+    return opened
+  })
   // A saved draft is read anew the next time; an unsaved one is kept, should the page be left by accident.
   useEffect(
     () => () => {
-      if (!isDirty(store.get())) forgetStore(key)
+      if (!isDirty(store.get())) forgetStore(key, store)
     },
     [store, key],
   )
-  const builder = useRole(teamId)('BUILDER')
   const small = useSmall()
   return (
     <ReactFlowProvider>
@@ -70,7 +74,6 @@ function Opened({ id, teamId, types, workflow }: OpenedProps) {
         types={types}
         id={id}
         teamId={teamId}
-        active={workflow?.body.active ?? false}
         readOnly={!builder || small}
         storeKey={key}
       />

@@ -9,6 +9,7 @@ type Props = { store: EditorStore; onJump: (id: string) => void }
 /** What the service said of the graph when it was sent last; each leads to its node. */
 export function Problems({ store, onJump }: Props) {
   const faults = useEditor(store, (state) => state.faults)
+  const refused = useEditor(store, (state) => state.refused)
   const nodes = useEditor(store, (state) => state.draft.nodes)
   const [folded, setFolded] = useState(false)
   if (faults.length === 0) return null
@@ -21,7 +22,7 @@ export function Problems({ store, onJump }: Props) {
       <div className="problem-head">
         <button type="button" aria-expanded={!folded} onClick={() => setFolded(!folded)}>
           <Icon name="warning" />
-          {wrong > 0 ? `Not saved: ${said}` : said}
+          {wrong > 0 ? `Not ${refused}: ${said}` : said}
         </button>
         <Button
           look="plain"

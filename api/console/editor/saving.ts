@@ -3,30 +3,30 @@ import { isRefused, problemsOf } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
+import { discardDraft, readShown } from './data.ts'
 import type { NodeTypes } from './graph/kinds.ts'
-import { moveStore, send } from './graph/save.ts'
-import type { EditorStore } from './graph/store.ts'
+import { moveStore, type Sent, send, takeShown } from './graph/save.ts'
+import { type EditorStore, isDirty } from './graph/store.ts'
 
 export type EditorProps = {
   store: EditorStore
   types: NodeTypes
   id: string | undefined
   teamId: string
-  active: boolean
   readOnly: boolean
   storeKey: string
 }
 
-/** Saves the draft. `save` throws what was refused; `saveHere` says it, and stays on the page. */
+/** Saves what is edited. `save` throws what was refused; `saveHere` says it, and stays on the page. */
 export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {
   const confirm = useConfirm()
   const [busy, setBusy] = useState(false)
   const save = async (over = false): Promise<string> => {
     setBusy(true)
     try {
-      const saved = await send(store, types, { teamId, id, over })
-      notify(saved.warnings > 0 ? `Saved, with ${saved.warnings} warnings` : 'Saved')
-      return saved.id
+      const sent = await send(store, types, { teamId, id, over })
+      notify(tellSaved(sent))
+      return sent.id
     } finally {
       setBusy(false)
     }
@@ -36,22 +36,65 @@ export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {
     moveStore(storeKey, made)
     go(`/workflows/${made}/edit`, { replace: true })
   }
-  const saveHere = async () => {
-    if (busy) return
+  /** Whether all is saved by now. */
+  const saveHere = async (): Promise<boolean> => {
+    if (busy) return false
     try {
       follow(await save())
+      return true
     } catch (error) {
       if (isRefused(error, 412)) {
         confirm({
           title: 'Somebody else has saved this workflow',
-          text: 'You can look at what they did under Versions. Saving yours makes a newer version of it.',
+          text: 'Its draft or its settings are not those that you began with. You can look at what they did under Versions. Saving yours makes a newer draft, and its name and settings count at once.',
           label: 'Save mine over it',
           danger: true,
           work: () => save(true),
         })
       } else if (problemsOf(error).length === 0) notifyError(error)
       else notify('Not saved: see what is wrong', 'bad')
+      return false
     }
   }
-  return { busy, save, saveHere: () => void saveHere() }
+  /** Shows what the service has; an undo brings back what was there before. */
+  const load = async () => {
+    try {
+      takeShown(store, types, await readShown(id!))
+    } catch (error) {
+      notifyError(error)
+    }
+  }
+  const discard = () => {
+    const { live, tag } = store.get()
+    confirm({
+      title: 'Discard the draft?',
+      text: `Version ${live?.publishedVersion} takes its place here, and stays published. The draft, version ${live?.draftVersion}, is found under Versions for a while.`,
+      label: 'Discard the draft',
+      danger: true,
+      work: async () => {
+        await discardDraft(id!, tag)
+        await load()
+        notify('The draft is discarded')
+      },
+    })
+  }
+  return {
+    busy,
+    save,
+    saveHere,
+    load,
+    discard,
+    /** What cannot be saved cannot be published: it is said, and stays as it is. */
+    saveFirst: async () => !isDirty(store.get()) || (await saveHere()),
+  }
+}
+
+/** Says what came of a save, and what of it counts at once. */
+function tellSaved({ warnings, before, live, atOnce }: Sent): string {
+  const drafted = live.draftVersion !== null && live.draftVersion !== before?.draftVersion
+  const said = [
+    before && drafted ? 'Saved as a draft' : 'Saved',
+    ...(atOnce ? [drafted ? 'the name and settings count at once' : 'it counts at once'] : []),
+  ].join('; ')
+  return warnings > 0 ? `${said}, with ${warnings} warnings` : said
 }

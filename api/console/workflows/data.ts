@@ -16,6 +16,16 @@ export async function changeWorkflow(id: string, json: WorkflowPatch) {
   return write(read(api.api.workflows[':id'].$put({ param: { id }, query: {}, json })))
 }
 
+/** Waits for a change. What the pages show is read again after it, but what is edited is not. */
+export async function changeTagged<T>(asked: Promise<T>): Promise<T> {
+  const done = await asked
+  void queries.invalidateQueries({
+    queryKey: ['workflows'],
+    predicate: ({ queryKey }) => queryKey[1] !== 'edited',
+  })
+  return done
+}
+
 /** With all of its executions. */
 export async function deleteWorkflow(id: string) {
   await askRaw('DELETE', `/api/workflows/${id}`)

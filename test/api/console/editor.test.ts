@@ -106,7 +106,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await press('ArrowDown')
     await addByKey('code', 'code')
     await press('Control+s')
-    await page.getByText('Saved', { exact: true }).first().waitFor()
+    await page.getByText('Saved as a draft').first().waitFor()
     await expect.poll(async () => (await read(id)).version).toBe(2)
     const moved = await read(id)
     const at = (of: Stored) => of.nodes.find((one) => one.id === 'set')!.position!.y
@@ -114,6 +114,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     expect(moved.edges.map(({ source, target }) => `${source} ${target}`).sort()).toEqual(
       ['set code', 'set for_each', 'start set'].sort(),
     )
+    await host.ask('POST', `/api/workflows/${id}/publish`, {})
     expect(await host.ended(await host.execute(id, { items: [1, 2] }))).toBeTruthy()
   })
 
@@ -302,7 +303,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     await dialog.getByText('Somebody else has saved this workflow').waitFor()
     await dialog.getByRole('button', { name: 'Save mine over it' }).click()
-    await page.getByText('Saved', { exact: true }).first().waitFor()
+    await page.getByText('Saved as a draft; the name and settings count at once').waitFor()
     await page.getByLabel('Name of the workflow').fill('Lost')
     await page.getByRole('link', { name: 'Executions' }).click()
     await dialog.getByRole('button', { name: 'Discard the changes' }).click()
@@ -368,8 +369,10 @@ describe.skipIf(missing)('the editor of workflows', () => {
     return name
   }
 
+  /** The draft, if there is one: a save makes one. */
   async function read(id: string): Promise<Stored> {
-    return host.ask<Stored>('GET', `/api/workflows/${id}`)
+    const { draftVersion } = await host.ask<{ draftVersion: number | null }>('GET', `/api/workflows/${id}`)
+    return host.ask<Stored>('GET', `/api/workflows/${id}${draftVersion === null ? '' : '?version=draft'}`)
   }
 
   async function ended(workflowId: string): Promise<string> {

@@ -4,7 +4,7 @@ import { type EditedWorkflow, type SentWorkflow, saveNewWorkflow, saveWorkflow }
 import { readFaults } from './faults.ts'
 import type { NodeTypes } from './kinds.ts'
 import { type Draft, type EditorNode, placeNoted } from './model.ts'
-import type { EditorStore } from './store.ts'
+import type { EditorState, EditorStore, Live } from './store.ts'
 
 type Detail = EditedWorkflow['body']
 
@@ -30,6 +30,13 @@ function toSent({ name, description, nodes, edges, notes, settings }: Draft): Se
   }
 }
 
+/** What has been changed since it was saved. A layout that the service does not know of is no change. */
+function toChange(draft: Draft, saved: Draft | undefined): Partial<SentWorkflow> {
+  const { name, description, ...rest } = toSent(draft)
+  const drawn = draft.nodes !== saved?.nodes || draft.edges !== saved.edges || draft.notes !== saved.notes
+  return { name, description, ...(drawn ? rest : { settings: draft.settings }) }
+}
+
 /** Drafts that were not saved, by the workflow's id, as long as the console is open. */
 const kept = new Map<string, EditorStore>()
 
@@ -47,43 +54,92 @@ export function moveStore(from: string, to: string): void {
   if (store) kept.set(to, store)
 }
 
-export function forgetStore(key: string): void {
-  kept.delete(key)
+export function forgetStore(key: string, store: EditorStore): void {
+  if (kept.get(key) === store) kept.delete(key)
 }
 
 export function findStore(key: string): EditorStore | undefined {
   return kept.get(key)
 }
 
+export function liveOf({ active, version, publishedVersion, draftVersion }: Omit<Live, 'at'>): Live {
+  return { active, version, publishedVersion, draftVersion, at: Date.now() }
+}
+
+/** What came of a save: `atOnce` if something has changed that has no versions, such as the name. */
+export type Sent = { id: string; warnings: number; before: Live | null; live: Live; atOnce: boolean }
+
 /**
- * Sends the draft. A refusal is kept as faults of the nodes, and thrown; a saved draft's warnings are kept. The user
- * may go on editing meanwhile. Without `over` a state that another user has saved is not overwritten.
+ * Saves what is edited: a new workflow, or as the draft of one. A refusal is kept as faults of the nodes, and thrown; the
+ * warnings of what is saved are kept. The user may go on editing meanwhile. Without `over` a state that another user has
+ * saved is not overwritten.
  */
 export async function send(
   store: EditorStore,
   types: NodeTypes,
   { teamId, id, over = false }: { teamId: string; id: string | undefined; over?: boolean },
-): Promise<{ id: string; warnings: number }> {
-  const { draft, tag } = store.get()
+): Promise<Sent> {
+  const { draft, saved, tag, live: before } = store.get()
   try {
     if (id === undefined) {
       const made = await saveNewWorkflow(teamId, toSent(draft))
       const faults = readFaults(made.warnings ?? [], draft, true)
-      store.set({ saved: draft, faults })
-      return { id: made.id, warnings: faults.length }
+      const live = liveOf({ ...made, version: 1, publishedVersion: 1, draftVersion: null })
+      store.set({ saved: draft, faults, live })
+      return { id: made.id, warnings: faults.length, before, live, atOnce: false }
     }
-    const { body, tag: next } = await saveWorkflow(id, toSent(draft), over ? null : tag)
-    const faults = readFaults(body.warnings ?? [], draft, true)
-    // The service may have moved secrets into credentials, and named what had no name.
-    const now = { ...draftOf(body, types), nodes: keepSame(body.nodes as EditorNode[], draft.nodes) }
-    const same = store.get().draft === draft
-    store.set({ ...(same ? { draft: now, saved: now } : { saved: draft }), faults, tag: next })
-    return { id, warnings: faults.length }
+    const now = await saveWorkflow(id, over ? toSent(draft) : toChange(draft, saved), over ? null : tag)
+    const live = settleSaved(store, types, draft, now)
+    const warnings = store.get().faults.length
+    return {
+      id,
+      warnings,
+      before,
+      live,
+      atOnce: saved !== undefined && writeUnversioned(saved) !== writeUnversioned(draft),
+    }
   } catch (error) {
-    const problems = problemsOf(error)
-    if (problems.length > 0) store.set({ faults: readFaults(problems, draft) })
+    keepProblems(store, draft, error, 'saved')
     throw error
   }
+}
+
+/** Keeps what was refused of a graph as faults of its nodes. */
+export function keepProblems(
+  store: EditorStore,
+  sent: Draft,
+  error: unknown,
+  refused: EditorState['refused'],
+): void {
+  const problems = problemsOf(error)
+  if (problems.length > 0) store.set({ faults: readFaults(problems, sent), refused })
+}
+
+/** Takes over what the service has made of the graph that was sent, unless the user has edited it meanwhile. */
+export function settleSaved(
+  store: EditorStore,
+  types: NodeTypes,
+  sent: Draft,
+  { body, tag }: EditedWorkflow,
+): Live {
+  const faults = readFaults(body.warnings ?? [], sent, true)
+  // The service may have moved secrets into credentials, and named what had no name.
+  const now = { ...draftOf(body, types), nodes: keepSame(body.nodes as EditorNode[], sent.nodes) }
+  const same = store.get().draft === sent
+  const live = liveOf(body)
+  store.set({ ...(same ? { draft: now, saved: now } : { saved: sent }), faults, tag, live })
+  return live
+}
+
+/** Shows what the service has in place of what is edited, as a step that can be undone. */
+export function takeShown(store: EditorStore, types: NodeTypes, { body, tag }: EditedWorkflow): void {
+  const now = draftOf(body, types)
+  store.edit(now, { saved: now, faults: [], tag, live: liveOf(body) })
+}
+
+/** What counts at once when it is saved, because it has no versions. */
+function writeUnversioned({ name, description, settings: { strict: _, ...settings } }: Draft): string {
+  return JSON.stringify([name, description, settings])
 }
 
 /** The nodes that were saved; those that are as they were sent stay the same objects. */

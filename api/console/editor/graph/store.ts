@@ -13,6 +13,17 @@ export type Fault = {
   within?: string
 }
 
+/** Which versions the service has of the workflow, as it said last. */
+export type Live = {
+  active: boolean
+  /** The version that `saved` is: the draft's, or the published one. */
+  version: number
+  publishedVersion: number
+  draftVersion: number | null
+  /** When it said so, in milliseconds. */
+  at: number
+}
+
 export type EditorState = {
   draft: Draft
   /** What the service has; undefined of a new workflow. */
@@ -20,12 +31,16 @@ export type EditorState = {
   past: Draft[]
   future: Draft[]
   faults: Fault[]
+  /** What was refused for the faults that are no warnings. */
+  refused: 'saved' | 'published' | 'switched on'
   /** The ids of nodes and notes. */
   selected: ReadonlySet<string>
   /** Whose settings are open: the workflow's, or those of the one node that is selected. */
   panel: 'node' | 'workflow' | undefined
   /** The tag of what the service has, for If-Match. */
   tag: string | null
+  /** Null of a new workflow. */
+  live: Live | null
 }
 
 export type EditorStore = ReturnType<typeof createStore>
@@ -34,10 +49,14 @@ const MAX_UNDO = 200
 const MERGE_MS = 1_000
 
 /** What the page edits, with its history. Readers are told of every change. */
-export function createStore(draft: Draft, saved: Draft | undefined, tag: string | null = null) {
+export function createStore(
+  draft: Draft,
+  saved: Draft | undefined,
+  { tag = null, live = null }: Partial<Pick<EditorState, 'tag' | 'live'>> = {},
+) {
   let state: EditorState = {
-    ...{ draft, saved, past: [], future: [], faults: [] },
-    ...{ selected: new Set<string>(), panel: undefined, tag },
+    ...{ draft, saved, past: [], future: [], faults: [], refused: 'saved' },
+    ...{ selected: new Set<string>(), panel: undefined, tag, live },
   }
   const readers = new Set<() => void>()
   let last = { key: '', at: 0 }

@@ -1,5 +1,6 @@
-import { api, keepRows, read } from '../../data/client.ts'
+import { api, keepRows, read, readTagged } from '../../data/client.ts'
 import { resource } from '../../data/resource.ts'
+import { changeTagged } from '../data.ts'
 
 const { useRead, write } = resource('workflows')
 
@@ -53,10 +54,27 @@ export function useDiff(id: string, from: number | undefined, to: number | undef
   })
 }
 
-export async function restoreVersion(id: string, version: number) {
-  const param = { id, version: String(version) }
-  return write(read(api.api.workflows[':id'].versions[':version'].restore.$post({ param })))
+/** What is published, and which version is the draft; with the tag of that state. */
+export function useStanding(id: string) {
+  return useRead(
+    ['one', id, 'standing'],
+    () => readTagged(api.api.workflows[':id'].$get({ param: { id }, query: {} })),
+    { gcTime: 0, staleTime: 0 },
+  )
 }
+
+type Publication = { version?: number; note?: string | null; active?: boolean }
+
+/** Publishes the draft or the given version, if the workflow still has this tag: 412 otherwise. */
+export async function publishVersion(id: string, json: Publication, tag: string | null) {
+  const asked = api.api.workflows[':id'].publish.$post(
+    { param: { id }, json },
+    tag ? { headers: { 'If-Match': tag } } : {},
+  )
+  return changeTagged(readTagged(asked))
+}
+
+export type Published = Awaited<ReturnType<typeof publishVersion>>
 
 export async function deleteVersion(id: string, version: number) {
   const param = { id, version: String(version) }

@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { Link, useParams } from 'wouter'
 import { Graph } from '../../graph/graph.tsx'
 import { go, readPage, useQueryState } from '../../kit/address.ts'
@@ -14,8 +15,9 @@ import { Table } from '../../kit/tables/table.tsx'
 import { Time } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
 import { useWorkflow, type Workflow } from '../data.ts'
-import { deleteVersion, restoreVersion, useVersion, useVersions, type VersionItem } from './data.ts'
+import { deleteVersion, useVersion, useVersions, type VersionItem } from './data.ts'
 import { Difference } from './diff.tsx'
+import { PublishDialog } from './publishing.tsx'
 import '../workflows.css'
 
 /** The versions of a workflow's graph: one of them drawn, or what changed between two. */
@@ -29,18 +31,25 @@ function Shown({ workflow }: { workflow: Workflow }) {
   const { id, name, teamId } = workflow
   const builds = useRole(teamId)('BUILDER')
   const [query, setQuery, linkTo] = useQueryState({ version: '', from: '', page: '' })
+  const [publishing, setPublishing] = useState<number | null>(null)
   const chosen = readPage(query.version) || workflow.version
   const from = readPage(query.from)
   const found = useVersions(id, readPage(query.page))
   const version = useVersion(id, chosen)
-  const { restore, remove } = useActs(id)
-  const current = chosen === workflow.version
-  const others = Array.from({ length: workflow.version }, (_, at) => workflow.version - at)
+  const remove = useRemoval(id)
+  const isLive = chosen === workflow.version
+  const highest = Math.max(workflow.version, workflow.draftVersion ?? 0, found.data?.content[0]?.version ?? 0)
+  const choices = Array.from({ length: Math.min(highest, 500) }, (_, at) => {
+    const one = highest - at
+    return {
+      value: String(one),
+      label: [`Version ${one}`, nameVersion(workflow, one)].filter(Boolean).join(', '),
+    }
+  })
+  const standing = nameVersion(workflow, chosen)
   const title = from
     ? `Version ${from} to ${chosen}`
-    : current
-      ? `Version ${chosen}, the newest`
-      : `Version ${chosen}`
+    : [`Version ${chosen}`, standing].filter(Boolean).join(', ')
   const keep = { page: query.page }
   return (
     <>
@@ -51,23 +60,20 @@ function Shown({ workflow }: { workflow: Workflow }) {
           [name, `/workflows/${id}`],
         ]}
       >
-        {builds && !current && (
-          <Button icon="undo" onClick={() => restore(chosen)}>
-            Restore
+        {builds && !isLive && (
+          <Button icon="undo" onClick={() => setPublishing(chosen)}>
+            Publish
           </Button>
         )}
       </PageHeader>
-      {workflow.version > 1 && (
+      {highest > 1 && (
         <div className="filters">
           <Field label="Compare with">
             <Select
               value={from ? String(from) : ''}
               onChange={(other) => setQuery({ from: other, ...keep })}
               empty="Nothing"
-              choices={others
-                .filter((one) => one !== chosen)
-                .slice(0, 500)
-                .map((one) => ({ value: String(one), label: `Version ${one}` }))}
+              choices={choices.filter(({ value }) => value !== String(chosen))}
             />
           </Field>
           <Field label="Version">
@@ -76,7 +82,7 @@ function Shown({ workflow }: { workflow: Workflow }) {
               onChange={(other) =>
                 setQuery({ version: other, ...(Number(other) === from ? { from: '' } : {}), ...keep })
               }
-              choices={others.slice(0, 500).map((one) => ({ value: String(one), label: `Version ${one}` }))}
+              choices={choices}
             />
           </Field>
         </div>
@@ -98,9 +104,10 @@ function Shown({ workflow }: { workflow: Workflow }) {
               <VersionTable
                 rows={list.content}
                 chosen={chosen}
+                workflow={workflow}
                 linkTo={(change) => linkTo({ ...change, ...keep })}
                 builds={builds}
-                onRestore={restore}
+                onPublish={setPublishing}
                 onRemove={remove}
               />
               <Pager page={list} linkTo={(page) => linkTo({ page })} />
@@ -108,27 +115,31 @@ function Shown({ workflow }: { workflow: Workflow }) {
           )}
         </Loaded>
       </section>
+      {publishing !== null && (
+        <PublishDialog
+          id={id}
+          name={name}
+          version={publishing}
+          onClose={() => setPublishing(null)}
+          onPublished={() => go(`/workflows/${id}/versions`)}
+        />
+      )}
     </>
   )
 }
 
-function useActs(id: string) {
+/** What a version is by now: empty for one that is neither published nor the draft. */
+function nameVersion({ version, draftVersion, active }: Workflow, one: number): string {
+  if (one === version) return active ? 'live' : 'published'
+  return one === draftVersion ? 'the draft' : ''
+}
+
+function useRemoval(id: string) {
   const confirm = useConfirm()
-  const restore = (version: number) =>
-    confirm({
-      title: `Restore version ${version}?`,
-      text: 'Its graph becomes the newest version. Executions that are under way keep theirs.',
-      label: 'Restore',
-      work: async () => {
-        const now = await restoreVersion(id, version)
-        notify(`Version ${version} is version ${now.version} now`)
-        go(`/workflows/${id}`)
-      },
-    })
-  const remove = (version: number) =>
+  return (version: number) =>
     confirm({
       title: `Delete version ${version}?`,
-      text: 'Its graph cannot be restored after that.',
+      text: 'Its graph cannot be published again after that.',
       label: 'Delete',
       danger: true,
       work: async () => {
@@ -137,19 +148,25 @@ function useActs(id: string) {
         go(`/workflows/${id}/versions`)
       },
     })
-  return { restore, remove }
 }
 
 type TableProps = {
   rows: readonly VersionItem[]
+  workflow: Workflow
   chosen: number
   linkTo: (change: { version: number | string; from: number | string }) => string
   builds: boolean
-  onRestore: (version: number) => void
+  onPublish: (version: number) => void
   onRemove: (version: number) => void
 }
 
-function VersionTable({ rows, chosen, linkTo, builds, onRestore, onRemove }: TableProps) {
+/** The version that one is compared with: what was published before it, or the last draft before a draft. */
+function findBefore(rows: readonly VersionItem[], { version, published }: VersionItem): number {
+  const before = rows.filter((one) => one.version < version)
+  return (before.find((one) => one.published || !published) ?? { version: version - 1 }).version
+}
+
+function VersionTable({ rows, workflow, chosen, linkTo, builds, onPublish, onRemove }: TableProps) {
   return (
     <Table
       label="Versions"
@@ -159,7 +176,7 @@ function VersionTable({ rows, chosen, linkTo, builds, onRestore, onRemove }: Tab
       columns={[
         {
           heading: 'Version',
-          cell: ({ version, current }) => (
+          cell: ({ version, current, draft, restoredFrom }) => (
             <span className="row">
               <Link
                 className="name"
@@ -168,24 +185,43 @@ function VersionTable({ rows, chosen, linkTo, builds, onRestore, onRemove }: Tab
               >
                 Version {version}
               </Link>
-              {current && <Pill>newest</Pill>}
+              {current && (
+                <Pill tone={workflow.active ? 'good' : undefined}>
+                  {workflow.active ? 'live' : 'published'}
+                </Pill>
+              )}
+              {draft && <Pill tone="warn">draft</Pill>}
+              {restoredFrom !== null && <span className="quiet">as {restoredFrom} was</span>}
             </span>
           ),
         },
-        { heading: 'Made', cell: ({ createdAt }) => <Time at={createdAt} /> },
-        { heading: 'By', cell: ({ createdBy }) => createdBy?.name ?? <span className="quiet">–</span> },
+        {
+          heading: 'Made',
+          cell: ({ createdAt, createdBy }) => (
+            <>
+              <Time at={createdAt} />
+              {createdBy && <div className="quiet">{createdBy.name}</div>}
+            </>
+          ),
+        },
+        {
+          heading: 'Published',
+          cell: (one) => <Publication {...one} />,
+        },
         { heading: 'Nodes', number: true, cell: ({ nodeCount }) => nodeCount },
         { heading: 'Executions', cell: ({ inUse }) => (inUse ? 'yes' : 'none') },
         {
-          heading: 'Restored from',
-          cell: ({ restoredFrom }) => restoredFrom ?? <span className="quiet">–</span>,
-        },
-        {
           heading: 'Compare',
-          cell: ({ version }) =>
-            version > 1 ? (
-              <Link className="linked" href={linkTo({ version, from: version - 1 })}>
-                what it changed
+          cell: (one) =>
+            one.version > 1 ? (
+              <Link
+                className="linked"
+                href={linkTo({
+                  version: one.version,
+                  from: one.draft ? workflow.version : findBefore(rows, one),
+                })}
+              >
+                {one.draft ? 'with what is published' : 'what it changed'}
               </Link>
             ) : (
               <span className="quiet">the first one</span>
@@ -193,13 +229,13 @@ function VersionTable({ rows, chosen, linkTo, builds, onRestore, onRemove }: Tab
         },
         builds && {
           heading: 'Do',
-          cell: ({ version, current, inUse }) =>
+          cell: ({ version, current, draft, inUse }) =>
             current ? null : (
               <span className="row">
-                <Button small aria-label={`Restore version ${version}`} onClick={() => onRestore(version)}>
-                  Restore
+                <Button small aria-label={`Publish version ${version}`} onClick={() => onPublish(version)}>
+                  Publish
                 </Button>
-                {!inUse && (
+                {!inUse && !draft && (
                   <Button
                     small
                     look="plain"
@@ -213,5 +249,21 @@ function VersionTable({ rows, chosen, linkTo, builds, onRestore, onRemove }: Tab
         },
       ]}
     />
+  )
+}
+
+/** When a version was published, by whom, and what was said of it. */
+function Publication({ published, publishedAt, publishedBy, note }: VersionItem) {
+  if (!published) return <span className="quiet">never</span>
+  return (
+    <>
+      {publishedAt ? <Time at={publishedAt} /> : 'yes'}
+      {publishedBy && <div className="quiet">{publishedBy.name}</div>}
+      {note && (
+        <div className="quiet line" title={note}>
+          {note}
+        </div>
+      )}
+    </>
   )
 }
