@@ -3,6 +3,7 @@ import { Loading } from '../kit/states.tsx'
 import type { NodeEdit } from '../nodeform/contract.ts'
 import { replaceNode } from './graph/edits.ts'
 import { faultsOf } from './graph/faults.ts'
+import { isExecutable } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
 import { type EditorStore, findOpen, useEditor } from './graph/store.ts'
 
@@ -17,6 +18,7 @@ type DockProps = {
   workflowId: string | undefined
   readOnly: boolean
   onClosed: (id: string) => void
+  onExecuteTo: (id: string) => void
 }
 
 const DOCK = 'node-dock'
@@ -42,7 +44,7 @@ export function Dock(props: DockProps) {
   )
 }
 
-function OfNode({ store, onClosed, node, ...given }: DockProps & { node: EditorNode }) {
+function OfNode({ store, onClosed, onExecuteTo, node, ...given }: DockProps & { node: EditorNode }) {
   const draft = useEditor(store, (state) => state.draft)
   const faults = useEditor(store, (state) => state.faults)
   const own = useMemo(() => faultsOf(faults, node.id), [faults, node.id])
@@ -58,6 +60,7 @@ function OfNode({ store, onClosed, node, ...given }: DockProps & { node: EditorN
       node={node}
       graph={draft}
       faults={own}
+      {...(!given.readOnly && isExecutable(node) ? { onExecuteTo: () => onExecuteTo(node.id) } : {})}
       onEdit={(make) => store.edit(edit(make), { key: `node ${node.id}` })}
       onRename={(id) => {
         const edited = edit((now) => ({ ...now, id }))
@@ -75,7 +78,7 @@ function OfNode({ store, onClosed, node, ...given }: DockProps & { node: EditorN
   )
 }
 
-function OfWorkflow({ store, onClosed: _, ...given }: DockProps) {
+function OfWorkflow({ store, onClosed: _, onExecuteTo: __, ...given }: DockProps) {
   const settings = useEditor(store, ({ draft }) => draft.settings)
   const faults = useEditor(store, (state) => state.faults)
   return (

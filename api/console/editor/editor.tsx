@@ -1,20 +1,18 @@
 import { useCallback, useMemo, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { ExecuteDialog } from '../executions/starts/execute.tsx'
 import { useQueryState } from '../kit/address.ts'
-import { notify } from '../kit/notices.tsx'
-import { PublishDialog } from '../workflows/versions/publishing.tsx'
 import { tellTarget, useAdding } from './adding.ts'
 import { Canvas, useFocus } from './canvas/canvas.tsx'
 import { Palette } from './canvas/palette.tsx'
 import { Tools } from './canvas/tools.tsx'
 import { Connections } from './connections.tsx'
+import { Executing, Publishing } from './dialogs.tsx'
 import { Dock, focusDock } from './dock.tsx'
 import { createActs } from './graph/acts.ts'
 import type { Target } from './graph/edits.ts'
 import { pasteAny } from './graph/foreign.ts'
+import { isTrigger } from './graph/kinds.ts'
 import type { EditorNode } from './graph/model.ts'
-import { keepProblems, settleSaved } from './graph/save.ts'
 import { findOpen, isDirty, useEditor } from './graph/store.ts'
 import { useLeaveGuard } from './guard.ts'
 import { Header } from './header.tsx'
@@ -37,6 +35,7 @@ function useEditing(props: EditorProps) {
   const saving = useSaving(props)
   const [{ view }, setQuery] = useQueryState({ view: 'canvas' })
   const [connecting, setConnecting] = useState<string | null>(null)
+  const [until, setUntil] = useState<string>()
   const { ask } = adding
   const { reveal } = sight
   const pick = useCallback(
@@ -54,6 +53,13 @@ function useEditing(props: EditorProps) {
     },
     [store, reveal],
   )
+  /** Up to this node, or the outermost loop around it. */
+  const executeTo = (node: string) => {
+    const byId = new Map(store.get().draft.nodes.map((one) => [one.id, one]))
+    let at = byId.get(node)
+    while (at?.parentId && byId.has(at.parentId)) at = byId.get(at.parentId)
+    if (at && !at.disabled && !isTrigger(at.type, types)) setUntil(at.id)
+  }
   const show = (next: string) => setQuery({ view: next }, { replace: true })
   const addNote = () => acts.addNote(sight.centre())
   useKeys(
@@ -69,6 +75,7 @@ function useEditing(props: EditorProps) {
       onNote: addNote,
       onOpen: open,
       onConnect: setConnecting,
+      onExecuteTo: executeTo,
       onFit: sight.fit,
       onPaste: (text) => void pasteAny(store, acts, teamId, text),
       onEscape: () => {
@@ -85,6 +92,7 @@ function useEditing(props: EditorProps) {
   )
   return {
     ...{ acts, sight, adding, saving, view, show, focus, connecting, setConnecting, pick, open, addNote },
+    ...{ until, setUntil, executeTo },
     jump: (node: string) => {
       show('canvas')
       open(node)
@@ -136,7 +144,14 @@ export function Editor(props: EditorProps) {
           <Problems store={store} onJump={editing.jump} />
           {shown === 'listen' && id && <Listen store={store} id={id} teamId={teamId} onClose={close} />}
         </div>
-        <Dock store={store} teamId={teamId} workflowId={id} readOnly={readOnly} onClosed={focus} />
+        <Dock
+          store={store}
+          teamId={teamId}
+          workflowId={id}
+          readOnly={readOnly}
+          onClosed={focus}
+          onExecuteTo={editing.executeTo}
+        />
       </div>
       {connecting && (
         <Connections
@@ -151,15 +166,15 @@ export function Editor(props: EditorProps) {
           }}
         />
       )}
-      {shown === 'execute' && (
-        <ExecuteDialog
-          open
-          teamId={teamId}
-          id={id}
-          name={store.get().draft.name}
-          nodes={store.get().draft.nodes}
+      {(shown === 'execute' || editing.until) && (
+        <Executing
+          {...props}
+          until={editing.until}
           save={dirty && !readOnly ? saving.save : undefined}
-          onClose={close}
+          onClose={() => {
+            editing.setUntil(undefined)
+            close()
+          }}
         />
       )}
       {(shown === 'publish' || shown === 'switch on') && id && (
@@ -167,27 +182,6 @@ export function Editor(props: EditorProps) {
       )}
       <HelpDialog open={shown === 'help'} onClose={close} />
     </div>
-  )
-}
-
-type PublishingProps = EditorProps & { id: string; switchOn: boolean; onClose: () => void }
-
-/** Publishes what is saved; what is wrong with it is marked on its nodes. */
-function Publishing({ store, types, id, switchOn, onClose }: PublishingProps) {
-  const { draft, live } = store.get()
-  return (
-    <PublishDialog
-      id={id}
-      name={draft.name}
-      known={live?.draftVersion ?? null}
-      switchOn={switchOn}
-      onClose={onClose}
-      onPublished={(now) => settleSaved(store, types, draft, now)}
-      onProblems={(error) => {
-        keepProblems(store, draft, error, 'published')
-        notify('Not published: see what is wrong', 'bad')
-      }}
-    />
   )
 }
 
@@ -207,6 +201,7 @@ function View({ store, types, readOnly, editing }: EditorProps & { editing: Edit
           onNote={editing.addNote}
           onOpen={open}
           onConnect={editing.setConnecting}
+          onExecuteTo={editing.executeTo}
         />
       </Canvas>
       {target && view === 'canvas' && !readOnly && (

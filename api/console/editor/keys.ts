@@ -9,6 +9,7 @@ export type KeyDeeds = {
   onNote: () => void
   onOpen: (id: string) => void
   onConnect: (id: string) => void
+  onExecuteTo: (id: string) => void
   onFit: () => void
   onEscape: () => void
   onPaste: (text: string) => void
@@ -21,6 +22,7 @@ export const KEYS: [string, string][] = [
   ['Escape', 'Close the settings, choose nothing'],
   ['a', 'Add a node after the chosen one'],
   ['c', 'Connect the chosen node, or put it into a loop'],
+  ['e', 'Execute to the chosen node'],
   ['↑ ↓ ← →', 'Move what is chosen'],
   ['d', 'Disable or enable'],
   ['Delete', 'Remove'],
@@ -108,6 +110,7 @@ export function useKeys(
       if (locked) return
       if (key === 'a') now.onAdd(id)
       else if (key === 'c' && only && acts.nodeOf(only)) now.onConnect(only)
+      else if (key === 'e' && only && acts.nodeOf(only)) now.onExecuteTo(only)
       else if (key === 'd') acts.disable()
       else if (key === 'n') now.onNote()
       else if (key === 'l') acts.arrange()

@@ -53,7 +53,11 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
           </div>
         ))
       )}
-      {dirty && <p className="quiet">Calls start the version that was saved last.</p>}
+      {workflow && (dirty || workflow.draftVersion !== null) && (
+        <p className="quiet">
+          Calls start version {workflow.version}, which is published, and not the draft.
+        </p>
+      )}
     </section>
   )
 }

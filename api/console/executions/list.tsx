@@ -8,7 +8,7 @@ import { DateInput, Select, TextInput } from '../kit/controls/input.tsx'
 import { PageHeader } from '../kit/header.tsx'
 import { useSearch } from '../kit/search.ts'
 import { Empty, Loaded, Rows } from '../kit/states.tsx'
-import { nameConstant, nameStatus, STATUSES, StatusBadge } from '../kit/status.tsx'
+import { nameConstant, nameStatus, Pill, STATUSES, StatusBadge } from '../kit/status.tsx'
 import { Pager } from '../kit/tables/pager.tsx'
 import { type Column, Table } from '../kit/tables/table.tsx'
 import { formatDuration, Time } from '../kit/time.tsx'
@@ -186,11 +186,12 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
         columns={[
           {
             heading: 'Status',
-            cell: ({ id, status, retriedBy }) => (
+            cell: ({ id, status, retriedBy, draft }) => (
               <>
                 <div className="pick">
                   {choice && <ChooseOne id={id} name={id.slice(-12)} {...choice} />}
                   <StatusBadge status={status} />
+                  {draft && <TestPill />}
                 </div>
                 {retriedBy && (
                   <Link className="quiet" href={`/executions/${retriedBy}`}>
@@ -225,6 +226,15 @@ export function ExecutionTable({ rows, named, chosen = new Set(), onChoose }: Ta
         ]}
       />
     </>
+  )
+}
+
+/** Marks an execution that tried a draft, or another version than the published one. */
+export function TestPill() {
+  return (
+    <Pill title="It tried a version that was not the published one, such as a draft. It is no part of monitoring and evaluation.">
+      Test
+    </Pill>
   )
 }
 

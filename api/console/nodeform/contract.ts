@@ -22,6 +22,8 @@ export type NodePanelProps = {
   onEdit(edit: NodeEdit): void
   onRename(id: string): void
   onClose(): void
+  /** Executes what leads to the node, and the node; missing where that cannot be. */
+  onExecuteTo?(): void
 }
 
 export type NodeFault = NodePanelProps['faults'][number]

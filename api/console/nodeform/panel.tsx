@@ -52,7 +52,7 @@ type BodyProps = NodePanelProps & {
   nodeType: NodeType | undefined
 }
 
-function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyProps) {
+function Body({ schemas, onEdit, onRename, onClose, onExecuteTo, nodeType, ...given }: BodyProps) {
   const { teamId, workflowId, node, graph, faults, readOnly } = given
   const [view, setView] = useState('form')
   const [hasTree, setTree] = useState(
@@ -76,6 +76,11 @@ function Body({ schemas, onEdit, onRename, onClose, nodeType, ...given }: BodyPr
           <header className="node-header">
             <h2>{node.name || nameType(node.type)}</h2>
             <div className="row">
+              {onExecuteTo && (
+                <Button small icon="play" onClick={onExecuteTo}>
+                  {node.parentId ? 'Execute to its loop' : 'Execute to here'}
+                </Button>
+              )}
               <Button small look="plain" aria-expanded={hasTree} onClick={() => setTree(!hasTree)}>
                 {hasTree ? 'Hide input' : 'Show input'}
               </Button>

@@ -85,7 +85,9 @@ function Body({ schemas, groups, settings, onEdit, onClose, ...given }: BodyProp
           <h2>Settings of the workflow</h2>
           <Button small look="plain" icon="close" aria-label="Close the settings" onClick={onClose} />
         </header>
-        <p className="node-summary quiet">They hold for all its executions, and are saved with it.</p>
+        <p className="node-summary quiet">
+          They count for all its executions as soon as they are saved: only strict belongs to the draft.
+        </p>
         <Tabs
           label="Views of the settings"
           value={view}

@@ -20,8 +20,9 @@ export function ActiveSwitch({ workflow: { id, name, active, teamId }, onError }
   })
   if (!may('BUILDER')) return <Pill tone={active ? 'good' : undefined}>{active ? 'Active' : 'Inactive'}</Pill>
   const change = async (next: boolean) => {
-    const { warnings = [] } = await changeWorkflow(id, { active: next })
-    notify(`${name} is ${next ? 'active' : 'inactive'} now`)
+    const { warnings = [], version, draftVersion } = await changeWorkflow(id, { active: next })
+    const of = next && draftVersion !== null ? `, with version ${version}; its draft is not live` : ''
+    notify(`${name} is ${next ? 'active' : 'inactive'} now${of}`)
     for (const { message } of warnings) notify(`${name}: ${message}`, 'bad')
     onError?.(null)
   }

@@ -22,6 +22,7 @@ import { SettingsDialog } from './settings.tsx'
 import { useImportReport } from './transfer/data.ts'
 import { ExportButton } from './transfer/exporting.tsx'
 import { Report, useReportMarks } from './transfer/report.tsx'
+import { PublishDialog } from './versions/publishing.tsx'
 import './workflows.css'
 
 /** One workflow: its graph, how it is started, what it did last, and what can be done with it. */
@@ -31,7 +32,7 @@ export function WorkflowPage() {
   return <Loaded query={found}>{(workflow) => <OneWorkflow key={workflow.id} workflow={workflow} />}</Loaded>
 }
 
-type Shown = 'execute' | 'settings'
+type Shown = 'execute' | 'settings' | 'publish'
 
 function OneWorkflow({ workflow }: { workflow: Workflow }) {
   const { id, name, teamId, description, nodes } = workflow
@@ -85,6 +86,19 @@ function OneWorkflow({ workflow }: { workflow: Workflow }) {
       </PageHeader>
       <Refused error={refused} />
       <WorkflowFacts workflow={workflow} />
+      {workflow.draftVersion !== null && (
+        <p className="hint row">
+          <span>
+            Version {workflow.version} is {workflow.active ? 'live' : 'published'}. There is a draft that is
+            not: version {workflow.draftVersion}.
+          </span>
+          {builds && (
+            <Button small onClick={() => setDialog('publish')}>
+              Publish the draft
+            </Button>
+          )}
+        </p>
+      )}
       <Drawn workflow={workflow} edit={builds ? `/workflows/${id}/edit` : null} />
       <Addresses workflow={workflow} />
       {scheduled && (
@@ -94,15 +108,17 @@ function OneWorkflow({ workflow }: { workflow: Workflow }) {
         </section>
       )}
       <Latest id={id} />
-      {may('OPERATOR') && (
+      {operates && dialog === 'execute' && (
         <ExecuteDialog
-          open={dialog === 'execute'}
           onClose={close}
           id={id}
           teamId={workflow.teamId}
           name={workflow.name}
           nodes={workflow.nodes}
         />
+      )}
+      {builds && dialog === 'publish' && (
+        <PublishDialog id={id} name={name} onClose={close} onPublished={() => {}} />
       )}
       {builds && dialog === 'settings' && <SettingsDialog open onClose={close} workflow={workflow} />}
     </>

@@ -94,7 +94,7 @@ export function SettingsDialog({
               />
             </Field>
             <Checkbox checked={settings.strict} onChange={(strict) => set({ strict })}>
-              Strict: an expression that reads what is not there fails (makes a new version)
+              Strict: an expression that reads what is not there fails (publishes a new version at once)
             </Checkbox>
           </FieldGroup>
           <Field

@@ -5,6 +5,7 @@ import { Select } from '../../kit/controls/input.tsx'
 import { Menu } from '../../kit/overlays/menu.tsx'
 import { nameConstant } from '../../kit/status.tsx'
 import type { Acts } from '../graph/acts.ts'
+import { isExecutable } from '../graph/kinds.ts'
 import { type EditorStore, useEditor } from '../graph/store.ts'
 
 type ToolsProps = {
@@ -15,10 +16,11 @@ type ToolsProps = {
   onNote: () => void
   onOpen: (id: string) => void
   onConnect: (id: string) => void
+  onExecuteTo: (id: string) => void
 }
 
 /** The tools of the canvas, and of the nodes that are chosen there. */
-export function Tools({ store, acts, readOnly, onAdd, onNote, onOpen, onConnect }: ToolsProps) {
+export function Tools({ store, acts, readOnly, onAdd, onNote, ...chosen }: ToolsProps) {
   const past = useEditor(store, (state) => state.past.length > 0)
   const future = useEditor(store, (state) => state.future.length > 0)
   if (readOnly) return null
@@ -33,7 +35,7 @@ export function Tools({ store, acts, readOnly, onAdd, onNote, onOpen, onConnect 
         <Button icon="undo" aria-label="Undo (Ctrl Z)" disabled={!past} onClick={store.undo} />
         <Button icon="redo" aria-label="Redo (Ctrl Shift Z)" disabled={!future} onClick={store.redo} />
       </Panel>
-      <Chosen store={store} acts={acts} onOpen={onOpen} onConnect={onConnect} />
+      <Chosen store={store} acts={acts} {...chosen} />
     </>
   )
 }
@@ -43,7 +45,8 @@ function Chosen({
   acts,
   onOpen,
   onConnect,
-}: Pick<ToolsProps, 'store' | 'acts' | 'onOpen' | 'onConnect'>) {
+  onExecuteTo,
+}: Omit<ToolsProps, 'readOnly' | 'onAdd' | 'onNote'>) {
   const selected = useEditor(store, (state) => state.selected)
   const draft = useEditor(store, (state) => state.draft)
   if (selected.size === 0) return null
@@ -81,6 +84,16 @@ function Chosen({
       <Menu
         trigger={<Button small look="plain" icon="more" aria-label="More for what is chosen" />}
         items={[
+          ...(only && isExecutable(only)
+            ? [
+                {
+                  label: only.parentId ? 'Execute to its loop' : 'Execute to here',
+                  icon: 'play' as const,
+                  onClick: () => onExecuteTo(only.id),
+                  end: <kbd>e</kbd>,
+                },
+              ]
+            : []),
           { label: 'Duplicate', icon: 'copy', onClick: () => acts.duplicate(), end: <kbd>Ctrl D</kbd> },
           ...(nodes.length > 0
             ? [

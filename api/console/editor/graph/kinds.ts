@@ -127,3 +127,8 @@ export function isTrigger(type: string, types: NodeTypes): boolean {
 export function nameNode({ name, id }: Pick<GraphNode, 'name' | 'id'>): string {
   return name || id
 }
+
+/** Whether an execution can end with a node, or with the loop that it is in. */
+export function isExecutable({ type, disabled }: GraphNode): boolean {
+  return !disabled && !type.endsWith('_TRIGGER')
+}

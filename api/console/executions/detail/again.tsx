@@ -18,7 +18,7 @@ type StartProps = {
 /** Asks before the node is executed alone, or the workflow with its output pinned. */
 export function AskedStart({ how, run, tree, teamId, name, record, whole, onClose }: StartProps) {
   const { data: workflow } = useWorkflow(run.workflowId)
-  const newest = workflow?.nodes.some(({ id }) => id === record.nodeId) ? workflow.version : undefined
+  const has = workflow?.nodes.some(({ id }) => id === record.nodeId) ?? false
   const loop = findLoop(record, tree.parents)
   // The first record of an iteration has taken the item.
   const first = loop && tree.loops.get(loop.place)?.find(({ number }) => number === loop.number)?.records[0]
@@ -31,5 +31,5 @@ export function AskedStart({ how, run, tree, teamId, name, record, whole, onClos
     output: whole.outputData,
     handle: whole.handle,
   }
-  return how === 'node' ? <NodeDialog {...about} newest={newest} /> : <PinDialog {...about} teamId={teamId} />
+  return how === 'node' ? <NodeDialog {...about} has={has} /> : <PinDialog {...about} teamId={teamId} />
 }

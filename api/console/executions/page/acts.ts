@@ -17,8 +17,12 @@ export function useActs(run: Run, teamId: string | undefined) {
   const [asked, setAsked] = useState<'retry' | 'rerun' | 'input' | null>(null)
   const open = isOpen(run.status)
   const failed = run.status === 'FAILED' || run.status === 'CANCELLED'
-  // Outputs given by hand, and parts of a workflow, are a BUILDER's.
-  const given = run.onlyNode !== null || run.until !== null || run.nodeExecutions.some(({ pinned }) => pinned)
+  // Outputs given by hand, parts of a workflow, and tests of other versions are a BUILDER's.
+  const given =
+    run.draft ||
+    run.onlyNode !== null ||
+    run.until !== null ||
+    run.nodeExecutions.some(({ pinned }) => pinned)
   const least = given ? 'BUILDER' : 'OPERATOR'
   const acts = useMemo(() => {
     const cancel = () =>

@@ -22,7 +22,7 @@ export function RunFacts({ run, newest, now }: FactsProps) {
         [
           'Version',
           newest !== undefined && newest !== run.workflowVersion
-            ? `${run.workflowVersion}, of ${newest}`
+            ? `${run.workflowVersion}; published is ${newest}`
             : run.workflowVersion,
         ],
         ['Models', run.usage && tellUsage(run.usage)],

@@ -7,6 +7,7 @@ import { Menu } from '../../kit/overlays/menu.tsx'
 import { isOpen, Pill, StatusBadge } from '../../kit/status.tsx'
 import { useCommands } from '../../shell/commands.tsx'
 import { useRole } from '../../shell/role.tsx'
+import { TestPill } from '../list.tsx'
 import type { Run } from '../live.ts'
 import { InputDialog, RecoverDialog } from '../starts/starting.tsx'
 import { saveRun, useActs, useRemoval } from './acts.ts'
@@ -39,6 +40,7 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
         beside={
           <>
             <StatusBadge status={run.status} />
+            {run.draft && <TestPill />}
             {open && run.cancelRequested && <Pill tone="warn">Is being cancelled</Pill>}
           </>
         }
@@ -81,18 +83,30 @@ export function RunHeader({ run, teamId, newest, now }: HeaderProps) {
           {run.errorMessage}
         </p>
       )}
-      {newest !== undefined && newest !== run.workflowVersion && (
-        <p className="hint">
-          This execution follows version {run.workflowVersion}, drawn below; the{' '}
-          <Link href={`/workflows/${run.workflowId}`}>workflow</Link> is at version {newest} now.
-        </p>
-      )}
+      <VersionHint run={run} newest={newest} />
       {(asked === 'retry' || asked === 'rerun') && (
         <RecoverDialog run={run} how={asked} newest={newest} onClose={close} />
       )}
-      {asked === 'input' && teamId && (
-        <InputDialog run={run} teamId={teamId} newest={newest} onClose={close} />
-      )}
+      {asked === 'input' && teamId && <InputDialog run={run} teamId={teamId} onClose={close} />}
     </>
+  )
+}
+
+/** Says where the graph that the execution follows is not what is published now. */
+function VersionHint({
+  run: { workflowId, workflowVersion, draft },
+  newest,
+}: Pick<HeaderProps, 'run' | 'newest'>) {
+  if (newest === undefined || (newest === workflowVersion && !draft)) return null
+  const workflow = <Link href={`/workflows/${workflowId}`}>workflow</Link>
+  if (newest === workflowVersion)
+    return <p className="hint">A test of version {workflowVersion} before it was published.</p>
+  return (
+    <p className="hint">
+      {draft
+        ? `A test: it tried version ${workflowVersion}, drawn below, which was not published;`
+        : `This execution follows version ${workflowVersion}, drawn below;`}{' '}
+      published in the {workflow} is version {newest}.
+    </p>
   )
 }

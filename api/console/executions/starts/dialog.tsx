@@ -1,4 +1,4 @@
-import { type ReactNode, useRef, useState } from 'react'
+import { Fragment, type ReactNode, useRef, useState } from 'react'
 import { go } from '../../kit/address.ts'
 import { Code } from '../../kit/code/code.tsx'
 import { Field } from '../../kit/controls/field.tsx'
@@ -15,13 +15,30 @@ export function readJson(text: string): unknown {
   }
 }
 
+/** What is no object is shown as {value}. */
+export function unwrap(shown: unknown): unknown {
+  const entries = Object.entries(Object(shown))
+  const [first] = entries
+  return entries.length === 1 && first?.[0] === 'value' && Object(first[1]) !== first[1] ? first[1] : shown
+}
+
+type Asked = {
+  name: string
+  label: string
+  help?: string
+  json: string
+  folded?: boolean
+  /** What helps to fill it. */
+  before?: (fill: Fill) => ReactNode
+}
+
 type ValuesProps = {
   open?: boolean
   title: string
   label: string
   text?: ReactNode
-  /** What is asked for, each with the JSON that its field begins with. */
-  fields: { name: string; label: string; help?: string; json: string }[]
+  /** What is asked for, each with the JSON that its field begins with; a folded one is opened first. */
+  fields: Asked[]
   /** Gets the values by name, and the texts they were read from. */
   start: (
     values: Record<string, unknown>,
@@ -29,40 +46,71 @@ type ValuesProps = {
     texts: Record<string, string>,
   ) => Promise<{ executionId: string }>
   onClose: () => void
-  /** What is asked besides the values. */
-  children?: ReactNode
+  /** What is asked besides the values; `fill` sets the JSON of a field, made of what it is by then. */
+  children?: ReactNode | ((fill: Fill) => ReactNode)
+  /** What was chosen there: with another choice it is another start. */
+  chosen?: string
 }
 
+export type Fill = (name: string, make: (now: string) => string) => void
+
 /** Asks for JSON values, starts an execution with them and goes to it. Ctrl+Enter in a field does it too. */
-export function ValuesDialog({ open = true, text, fields, start, children, ...props }: ValuesProps) {
-  const [texts, setTexts] = useState(() => Object.fromEntries(fields.map(({ name, json }) => [name, json])))
+export function ValuesDialog({
+  open = true,
+  text,
+  fields,
+  start,
+  children,
+  chosen = '',
+  ...props
+}: ValuesProps) {
+  const [typed, setTyped] = useState<Record<string, string>>({})
   const tried = useRef({ text: '', key: '' })
   const form = useRef<HTMLDivElement>(null)
+  const textOf = ({ name, json }: { name: string; json: string }) => typed[name] ?? json
+  const fill: Fill = (name, make) => {
+    const field = fields.find((one) => one.name === name)
+    if (field) setTyped({ ...typed, [name]: make(textOf(field)) })
+  }
   const send = async () => {
+    const texts = Object.fromEntries(fields.map((field) => [field.name, textOf(field)]))
     const values = Object.fromEntries(Object.entries(texts).map(([name, one]) => [name, readJson(one)]))
     // A second try of the same after a broken connection must not start a second execution.
-    const now = JSON.stringify(texts)
+    const now = JSON.stringify([texts, chosen])
     if (tried.current.text !== now) tried.current = { text: now, key: makeKey() }
     const { executionId } = await start(values, tried.current.key, texts)
     tried.current = { text: '', key: '' }
     go(`/executions/${executionId}`)
   }
+  const draw = ({ label, help, folded, before, ...field }: Asked) => (
+    <Fragment key={field.name}>
+      {before?.(fill)}
+      <Field label={label} help={help} hideLabel={folded ?? false}>
+        <Code
+          value={textOf(field)}
+          onChange={(next) => setTyped((now) => ({ ...now, [field.name]: next }))}
+          language="json"
+          lines={fields.length > 1 ? 8 : 14}
+          onSubmit={() => form.current?.closest('form')?.requestSubmit()}
+        />
+      </Field>
+    </Fragment>
+  )
   return (
     <FormDialog {...props} open={open} wide onSubmit={send}>
       {text && <p>{text}</p>}
-      {children}
+      {typeof children === 'function' ? children(fill) : children}
       <div className="stack" ref={form}>
-        {fields.map(({ name, label, help }) => (
-          <Field key={name} label={label} help={help}>
-            <Code
-              value={texts[name] ?? ''}
-              onChange={(next) => setTexts({ ...texts, [name]: next })}
-              language="json"
-              lines={fields.length > 1 ? 8 : 14}
-              onSubmit={() => form.current?.closest('form')?.requestSubmit()}
-            />
-          </Field>
-        ))}
+        {fields.map((field) =>
+          field.folded ? (
+            <details key={field.name}>
+              <summary>{field.label}</summary>
+              {draw(field)}
+            </details>
+          ) : (
+            draw(field)
+          ),
+        )}
       </div>
     </FormDialog>
   )

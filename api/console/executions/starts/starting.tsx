@@ -3,8 +3,8 @@ import { go } from '../../kit/address.ts'
 import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import type { Run } from '../live.ts'
 import { executeWorkflow, makeKey, recoverExecution, runNode } from './data.ts'
-import { ValuesDialog } from './dialog.tsx'
-import { type Version, VersionChoice } from './version.tsx'
+import { unwrap, ValuesDialog } from './dialog.tsx'
+import { useVersionOf, type Version, VersionChoice } from './version.tsx'
 
 function writeJson(value: unknown): string {
   return JSON.stringify(value ?? {}, null, 2)
@@ -13,7 +13,7 @@ function writeJson(value: unknown): string {
 type RecoverProps = {
   run: Run
   how: 'retry' | 'rerun'
-  /** The workflow's newest version. */
+  /** The workflow's published version. */
   newest: number | undefined
   onClose: () => void
 }
@@ -21,7 +21,7 @@ type RecoverProps = {
 /** Asks how to take up an execution that has ended, and goes to the new one. */
 export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
   const differs = newest !== undefined && newest !== run.workflowVersion
-  const [picked, setVersion] = useState<Version>('current')
+  const [picked, setVersion] = useState<Version>(run.draft ? 'same' : 'current')
   // A second try after a broken connection must not start a second execution.
   const [keys] = useState(() => ({ same: makeKey(), current: makeKey() }))
   const retries = how === 'retry'
@@ -50,16 +50,18 @@ export function RecoverDialog({ run, how, newest, onClose }: RecoverProps) {
   )
 }
 
-type WorkflowProps = { run: Run; teamId: string; newest: number | undefined; onClose: () => void }
+type WorkflowProps = { run: Run; teamId: string; onClose: () => void }
 
 /** Executes the workflow as it is now with this execution's input, which may be changed first. */
-export function InputDialog({ run, teamId, newest, onClose }: WorkflowProps) {
+export function InputDialog({ run, teamId, onClose }: WorkflowProps) {
+  const { number, version, choice } = useVersionOf(run)
   return (
     <ValuesDialog
       onClose={onClose}
       title={`Execute ${run.workflowName} with this input`}
       label="Execute"
-      text={`A new execution of version ${newest ?? run.workflowVersion}, the newest, begins at its trigger.`}
+      text={`A new execution of version ${number} begins at its trigger.`}
+      chosen={String(number)}
       fields={[
         {
           name: 'data',
@@ -69,9 +71,11 @@ export function InputDialog({ run, teamId, newest, onClose }: WorkflowProps) {
         },
       ]}
       start={({ data }, key) =>
-        executeWorkflow(run.workflowId, { teamId, data: data as Record<string, unknown> }, key)
+        executeWorkflow(run.workflowId, { teamId, data: data as Record<string, unknown>, version }, key)
       }
-    />
+    >
+      {choice}
+    </ValuesDialog>
   )
 }
 
@@ -87,21 +91,9 @@ type NodeProps = {
   onClose: () => void
 }
 
-/** The workflow's current version, if it has the node. */
-type Newest = { newest: number | undefined }
-
-/** A value that is no object is shown as {value}. */
-function unwrap(shown: unknown): unknown {
-  const entries = Object.entries(Object(shown))
-  const [first] = entries
-  return entries.length === 1 && first?.[0] === 'value' && Object(first[1]) !== first[1] ? first[1] : shown
-}
-
 /** Executes one node alone, with the input that it had and the outputs of the nodes around it. */
-export function NodeDialog({ run, nodeId, name, input, item, newest, onClose }: NodeProps & Newest) {
-  const differs = newest !== undefined && newest !== run.workflowVersion
-  const [picked, setVersion] = useState<Version>('current')
-  const version = differs && picked === 'current' ? newest : run.workflowVersion
+export function NodeDialog({ run, nodeId, name, input, item, has, onClose }: NodeProps & { has: boolean }) {
+  const { number, choice } = useVersionOf(run, has)
   const outputs = Object.fromEntries(
     run.nodeExecutions.flatMap((one) =>
       one.iteration === null && one.step === null && one.nodeId !== nodeId && one.outputData !== null
@@ -115,6 +107,7 @@ export function NodeDialog({ run, nodeId, name, input, item, newest, onClose }: 
       title={`Execute ${name} alone`}
       label="Execute the node"
       text="What the node does is real: a request that it makes is sent."
+      chosen={String(number)}
       fields={[
         { name: 'input', label: 'Input', help: '$input in its expressions.', json: writeJson(unwrap(input)) },
         ...(item === undefined
@@ -138,15 +131,12 @@ export function NodeDialog({ run, nodeId, name, input, item, newest, onClose }: 
         runNode(
           run.workflowId,
           nodeId,
-          { input, item, nodes: nodes as Record<string, unknown>, version },
-          // Of another version it is another start.
-          `${key}-${version}`,
+          { input, item, nodes: nodes as Record<string, unknown>, version: number },
+          key,
         )
       }
     >
-      {differs && (
-        <VersionChoice value={picked} onChange={setVersion} same={run.workflowVersion} current={newest} />
-      )}
+      {choice}
     </ValuesDialog>
   )
 }
@@ -161,13 +151,15 @@ export function PinDialog({
   handle,
   onClose,
 }: NodeProps & { teamId: string }) {
+  const { number, version, choice } = useVersionOf(run)
   return (
     <ValuesDialog
       onClose={onClose}
       title={`Execute with ${name} pinned`}
       label="Execute"
-      text={`${name} is not executed but gives this output, in a new execution of the newest version with the same input.`}
-      fields={[{ name: 'output', label: `Output of ${name}`, json: writeJson(output) }]}
+      text={`${name} is not executed but gives this output, in a new execution of version ${number} with the same input.`}
+      chosen={String(number)}
+      fields={[{ name: 'output', label: `Output of ${name}`, json: writeJson(unwrap(output)) }]}
       start={({ output }, key) =>
         executeWorkflow(
           run.workflowId,
@@ -175,10 +167,13 @@ export function PinDialog({
             teamId,
             data: run.inputData,
             pinned: { [nodeId]: handle === null ? { output } : { output, handle } },
+            version,
           },
           key,
         )
       }
-    />
+    >
+      {choice}
+    </ValuesDialog>
   )
 }

@@ -1,0 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import { isOpen } from '../../kit/status.tsx'
+import { type Execution, listExecutions, readExecution } from '../data.ts'
+
+export type StartNode = {
+  id: string
+  name?: string | undefined
+  type: string
+  disabled?: boolean | undefined
+  parentId?: string | undefined
+  config?: unknown
+}
+
+export function isStart({ type, disabled }: StartNode): boolean {
+  return !disabled && type.endsWith('_TRIGGER')
+}
+
+/** The newest execution of a workflow with its records; null without one. */
+export function useLastRun(teamId: string, workflowId: string | undefined, enabled = true) {
+  return useQuery({
+    queryKey: ['executions', 'last run', workflowId],
+    queryFn: async () => {
+      const { content } = await listExecutions(teamId, { workflowId: workflowId!, size: 1 })
+      return content[0] ? readExecution(content[0].id) : null
+    },
+    enabled: enabled && workflowId !== undefined,
+    gcTime: 0,
+  })
+}
+
+/** The trigger of an execution whose outputs another one may use again; undefined if it may not. */
+export function findReuse(
+  run: Execution | null | undefined,
+  nodes: readonly StartNode[],
+): string | undefined {
+  if (!run || isOpen(run.status) || run.onlyNode !== null || run.trigger === 'CHAT' || run.hidden)
+    return undefined
+  const known = new Set(run.nodeExecutions.map(({ nodeId }) => nodeId))
+  return nodes.find((node) => isStart(node) && known.has(node.id))?.id
+}
+
+/** How many of the newest calls are searched for one of the webhook that is wanted. */
+const LOOKED = 5
+
+type RealCall = { at: string; request: Record<string, unknown> }
+
+/** The last real call of a webhook, as the request that it was; null without one. */
+export function useRealCall(teamId: string, workflowId: string | undefined, nodeId: string | undefined) {
+  return useQuery({
+    queryKey: ['executions', 'real call', workflowId, nodeId],
+    queryFn: async (): Promise<RealCall | null> => {
+      const filters = { workflowId: workflowId!, trigger: 'WEBHOOK', size: LOOKED }
+      const { content } = await listExecutions(teamId, filters)
+      for (const { id } of content) {
+        const { inputData, nodeExecutions, createdAt, hidden } = await readExecution(id)
+        if (hidden || !nodeExecutions.some((one) => one.nodeId === nodeId)) continue
+        const { method, headers, query, body } = inputData
+        // Nothing of it was kept.
+        if (headers === undefined) continue
+        return { at: createdAt, request: { ...(method ? { method } : {}), headers, query, body } }
+      }
+      return null
+    },
+    enabled: workflowId !== undefined && nodeId !== undefined,
+    gcTime: 0,
+  })
+}
