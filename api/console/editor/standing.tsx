@@ -17,7 +17,7 @@ export function Standing({ store, id, readOnly }: StandingProps) {
   return (
     <span className="editor-state" role="status">
       <span className={dirty || live?.draftVersion ? 'editor-own' : undefined}>{own}</span>
-      <span className="quiet">{[readOnly ? 'Read-only' : '', rest].filter(Boolean).join('; ')}</span>
+      <span className="quiet">{[readOnly ? 'Read-only' : '', rest].filter(Boolean).join('. ')}</span>
     </span>
   )
 }

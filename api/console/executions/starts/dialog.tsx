@@ -1,4 +1,4 @@
-import { Fragment, type ReactNode, useRef, useState } from 'react'
+import { type ReactNode, useRef, useState } from 'react'
 import { go } from '../../kit/address.ts'
 import { Code } from '../../kit/code/code.tsx'
 import { Field } from '../../kit/controls/field.tsx'
@@ -83,7 +83,7 @@ export function ValuesDialog({
     go(`/executions/${executionId}`)
   }
   const draw = ({ label, help, folded, before, ...field }: Asked) => (
-    <Fragment key={field.name}>
+    <div key={field.name} className="stack">
       {before?.(fill)}
       <Field label={label} help={help} hideLabel={folded ?? false}>
         <Code
@@ -94,7 +94,7 @@ export function ValuesDialog({
           onSubmit={() => form.current?.closest('form')?.requestSubmit()}
         />
       </Field>
-    </Fragment>
+    </div>
   )
   return (
     <FormDialog {...props} open={open} wide onSubmit={send}>

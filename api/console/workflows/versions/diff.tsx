@@ -44,7 +44,8 @@ type ComparedProps = {
   before: readonly DrawnNode[]
 }
 
-function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
+function Compared({ diff: whole, nodes, edges, notes, before }: ComparedProps) {
+  const { diff, moved } = useMemo(() => leaveOutMoves(whole), [whole])
   const [picked, setPicked] = useState<string | null>(null)
   const graph = useMemo(
     () => ({
@@ -64,7 +65,8 @@ function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
     !diff.strict &&
     !diff.nodes.reordered &&
     !lines.reordered
-  if (same) return <Empty title="No difference" text="Both versions have the same graph." />
+  const said = moved > 0 ? `${moved} ${moved === 1 ? 'node is' : 'nodes are'} only at another place.` : ''
+  if (same) return <Empty title="No difference" text={said || 'Both versions have the same graph.'} />
   return (
     <>
       <p className="row legend">
@@ -75,6 +77,7 @@ function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
           Edges: {lines.added.length} added, {lines.removed.length} removed
           {noteMarks.size > 0 &&
             `. Notes: ${noted.added.length} added, ${noted.changed.length} changed, ${noted.removed.length} removed`}
+          {said && `. ${said}`}
         </span>
         {picked && (
           <Button small onClick={() => setPicked(null)}>
@@ -94,6 +97,16 @@ function Compared({ diff, nodes, edges, notes, before }: ComparedProps) {
       <Fields diff={diff} only={picked} before={before} />
     </>
   )
+}
+
+/** Where nodes are drawn is no change of what they do: it is only counted. */
+function leaveOutMoves(diff: VersionDiff): { diff: VersionDiff; moved: number } {
+  const all = diff.nodes.changed.map(({ changes, ...node }) => ({
+    ...node,
+    changes: changes.filter(({ path }) => path.split('.', 1)[0] !== 'position'),
+  }))
+  const changed = all.filter(({ changes }) => changes.length > 0)
+  return { diff: { ...diff, nodes: { ...diff.nodes, changed } }, moved: all.length - changed.length }
 }
 
 function markGraph({ nodes, edges, notes }: VersionDiff) {
