@@ -37,7 +37,7 @@ function tellStanding({ active, draftVersion, publishedVersion }: Live, dirty: b
  */
 function useNewest(store: EditorStore, id: string | undefined): { live: Live | null; known: Live | null } {
   const known = useEditor(store, ({ live }) => live)
-  const { data, dataUpdatedAt } = useWorkflow(id ?? '')
+  const { data, dataUpdatedAt } = useWorkflow(id ?? '', { watched: true })
   if (!known || !data || dataUpdatedAt <= known.at) return { live: known, known }
   return { live: liveOf(data), known }
 }

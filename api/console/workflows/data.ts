@@ -4,6 +4,8 @@ import { resource } from '../data/resource.ts'
 
 const { refresh, useRead, write } = resource('workflows')
 
+const WATCH_MS = 10_000
+
 type NewWorkflow = InferRequestType<typeof api.api.workflows.$post>['json']
 type WorkflowPatch = NonNullable<InferRequestType<(typeof api.api.workflows)[':id']['$put']>['json']>
 
@@ -55,9 +57,11 @@ export async function listWorkflows(
   return read(api.api.workflows.$get({ query }, signal ? { init: { signal } } : {}))
 }
 
-export function useWorkflow(id: string) {
+/** `watched`: it is read again from time to time, and whenever one comes back to the page. */
+export function useWorkflow(id: string, { watched = false } = {}) {
   return useRead(['one', id], () => read(api.api.workflows[':id'].$get({ param: { id } })), {
     enabled: id !== '',
+    ...(watched ? { refetchInterval: WATCH_MS, refetchOnWindowFocus: 'always' as const } : {}),
   })
 }
 

@@ -109,6 +109,8 @@ function findReplaced(view: EditorView): { from: number; to: number } {
 /** What an editor is called: as a Field around it says, or by a label of its own. */
 export function nameEditor(id?: string, label?: string, describedBy?: string): Extension {
   return EditorView.contentAttributes.of({
+    // A long text scrolls: it must be plain that the keyboard can reach it.
+    tabindex: '0',
     // A label names real inputs only; the editor is none.
     ...(id ? { id, 'aria-labelledby': `${id}-label` } : {}),
     ...(label ? { 'aria-label': label } : {}),

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
+import type { ExecutionBody } from '../../support/client.ts'
+import { edges } from '../../support/engine/graphs.ts'
+import { keep } from '../../support/keep.ts'
+import { startRunning } from '../../support/running.ts'
+
+const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+const set = (id: string, text: string) => ({ id, name: id, type: 'SET', config: { values: { text } } })
+const host = await keep(startRunning())
+const origin = await host.listen()
+
+type Run = ExecutionBody & { draft: boolean; until: string | null }
+type Stored = { version: number; draftVersion: number | null; active: boolean; name: string }
+
+describe.skipIf(missing)('drafts in the editor', () => {
+  const browser = useBrowser(() => origin)
+  const { signIn, heading } = browser
+  let page: Page
+  beforeEach(() => {
+    page = browser.page
+  })
+  const node = (id: string) => page.getByTestId(`rf__node-${id}`)
+  const dialog = () => page.getByRole('dialog')
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const state = (text: string) => page.getByRole('status').getByText(text).waitFor()
+  const read = (id: string) => host.ask<Stored>('GET', `/api/workflows/${id}`)
+  const publish = (id: string, text: string) =>
+    host.ask('PUT', `/api/workflows/${id}`, {
+      nodes: [start, set('greet', text)],
+      edges: edges('start -> greet'),
+    })
+  const choose = async (item: string) => {
+    await button('More').click()
+    await page.getByRole('menuitem', { name: item }).click()
+  }
+
+  /** The execution whose page was opened, once it has ended. */
+  async function openedRun(): Promise<Run> {
+    await page.waitForURL(/#\/executions\/[0-9a-f-]{36}$/)
+    return (await host.ended(page.url().split('/').pop()!)) as Run
+  }
+
+  async function removeNode(id: string, on = page) {
+    await on.getByTestId(`rf__node-${id}`).click()
+    await on.keyboard.press('Delete')
+    await on.getByTestId(`rf__node-${id}`).waitFor({ state: 'detached' })
+  }
+
+  /** A workflow that is live, with a node more than what `publish` makes of it. */
+  async function createLive() {
+    const nodes = [start, set('greet', 'Hello'), { id: 'last', type: 'NO_OP', config: {} }]
+    const id = await host.create({ nodes, edges: edges('start -> greet', 'greet -> last') })
+    await host.ask('PUT', `/api/workflows/${id}`, { active: true })
+    return id
+  }
+
+  test('what is saved goes live when it is published, with what changes and a note', async () => {
+    const id = await createLive()
+    await signIn(`#/workflows/${id}/edit`)
+    await state('Live: version 1')
+    await removeNode('last')
+    await state('Unsaved changes')
+    await page.keyboard.press('Control+s')
+    await state('Draft, not live')
+    await state('Live is version 1')
+    expect(await read(id)).toMatchObject({ version: 1, draftVersion: 2 })
+    await expectAccessible(page)
+    // A name has no versions.
+    const name = `Renamed ${randomUUID()}`
+    await page.getByLabel('Name of the workflow').fill(name)
+    await page.keyboard.press('Control+s')
+    await page.getByText('Saved; it counts at once').waitFor()
+    expect(await read(id)).toMatchObject({ name, version: 1, draftVersion: 2 })
+    // What is executed here is what one sees; elsewhere it is what is live.
+    await button('Execute').click()
+    await dialog().getByText('This tries the draft, version 2. Live is version 1.').waitFor()
+    await dialog().getByRole('button', { name: 'Execute' }).click()
+    expect(await openedRun()).toMatchObject({ workflowVersion: 2, draft: true })
+    await page.getByText('A test: it tried version 2').waitFor()
+    await expectAccessible(page)
+    await page.goto(`${origin}/#/workflows/${id}`)
+    await page.getByText('There is a draft that is not: version 2').waitFor()
+    await page.getByRole('table', { name: 'Executions' }).getByText('Test').waitFor()
+    await button('Execute').click()
+    await dialog().getByRole('button', { name: 'Execute' }).click()
+    expect(await openedRun()).toMatchObject({ workflowVersion: 1, draft: false })
+
+    // Production moves on, and once more while one is asked.
+    await publish(id, 'Good day')
+    await page.goto(`${origin}/#/workflows/${id}/edit`)
+    await page.getByText('Version 3 was published after this draft').waitFor()
+    await expectAccessible(page)
+    await button('Publish').click()
+    await dialog().getByText('Version 3 was published after this draft').waitFor()
+    await dialog().getByRole('region', { name: 'Changed: greet' }).waitFor()
+    await expectAccessible(page)
+    await publish(id, 'Good night')
+    await dialog().getByLabel('Note').fill('Greets shortly')
+    await dialog().getByRole('button', { name: 'Publish' }).click()
+    await dialog().getByText('changed elsewhere meanwhile').waitFor()
+    await dialog().getByText('Good night').waitFor()
+    expect((await read(id)).version).toBe(4)
+    await dialog().getByRole('button', { name: 'Publish' }).click()
+    await state('Live: version 5')
+    expect(await read(id)).toMatchObject({ version: 5, draftVersion: null, active: true })
+    // Roll-back is to publish an older one.
+    await page.goto(`${origin}/#/workflows/${id}/versions`)
+    await heading('Version 5, live')
+    await page.getByText('Greets shortly').waitFor()
+    await button('Publish version 4').click()
+    await dialog().getByText('Live is version 5').waitFor()
+    await dialog().getByRole('button', { name: 'Publish' }).click()
+    await heading('Version 6, live')
+  })
+
+  test('what two tabs do to one draft is said, and what cannot be published is marked on its nodes', async () => {
+    const id = await createLive()
+    await host.ask('PUT', `/api/workflows/${id}`, { active: false })
+    await signIn(`#/workflows/${id}/edit`)
+    await node('last').waitFor()
+    const other = await page.context().newPage()
+    await other.goto(`${origin}/#/workflows/${id}/edit`)
+    await removeNode('last', other)
+    await other.keyboard.press('Control+s')
+    await other.getByText('Saved as a draft').waitFor()
+    await other.close()
+    // As when one comes back to the tab.
+    await page.evaluate(() => dispatchEvent(new Event('visibilitychange')))
+    await page.getByText('The draft was saved elsewhere meanwhile: it is version 2 now.').waitFor()
+    await button('Load it').click()
+    await node('last').waitFor({ state: 'detached' })
+    await page.keyboard.press('Control+z')
+    await node('last').waitFor()
+    await state('Unsaved changes')
+    await page.keyboard.press('Control+Shift+z')
+
+    await removeNode('start')
+    // Beside a draft, the switch asks which version is to be live.
+    await page.getByRole('switch', { name: 'Active' }).click()
+    await dialog().getByRole('button', { name: 'Switch on version 1' }).waitFor()
+    await dialog().getByRole('button', { name: 'Publish and switch on' }).click()
+    await page.getByRole('region', { name: 'Problems' }).getByText('Not published').waitFor()
+    expect(await read(id)).toMatchObject({ version: 1, active: false })
+    await choose('Discard the draft')
+    await dialog().getByRole('button', { name: 'Discard the draft' }).click()
+    await node('last').waitFor()
+    await state('Version 1')
+    expect(await read(id)).toMatchObject({ version: 1, draftVersion: null })
+    await page.getByRole('switch', { name: 'Active' }).click()
+    await state('Live: version 1')
+
+    // Those who may not build see what is live, and are offered nothing of this.
+    await host.ask('PUT', `/api/workflows/${id}`, { nodes: [start], edges: [], draft: true })
+    await button('Sign out').click()
+    await signIn(`#/workflows/${id}/edit`, (await host.signUp('OPERATOR')).email)
+    await node('last').waitFor()
+    await state('Live is version 1')
+    expect(await page.getByRole('button', { name: /^(Save|Publish)/ }).count()).toBe(0)
+    await page.goto(`${origin}/#/workflows/${id}/versions`)
+    await heading('Version 1, live')
+    expect(await page.getByRole('button', { name: /Publish/ }).count()).toBe(0)
+  })
+
+  test('the last real call is tried again, and then only up to a node', async () => {
+    const id = await host.create({
+      nodes: [
+        { id: 'hook', name: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } },
+        { id: 'big', name: 'big', type: 'IF_ELSE', config: { condition: '$input.body.total > 100' } },
+        set('yes', 'big'),
+        set('no', 'small'),
+      ],
+      edges: edges('hook -> big', 'big:true -> yes', 'big:false -> no'),
+    })
+    await host.ask('PUT', `/api/workflows/${id}`, { active: true })
+    const called = await fetch(`${origin}/hooks/${id}/orders?from=shop`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"total": 120}',
+    })
+    const { executionId } = (await called.json()) as { executionId: string }
+    await host.ended(executionId)
+    await signIn(`#/workflows/${id}/edit`)
+    await node('yes').waitFor()
+    await button('Execute').click()
+    await button('Fill in the last real call').click()
+    await dialog().locator('summary').click()
+    await dialog().getByLabel('Pin what a node put out').selectOption('yes')
+    await expectAccessible(page)
+    await dialog().getByRole('button', { name: 'Execute' }).click()
+    const again = await openedRun()
+    expect(again).toMatchObject({ trigger: 'MANUAL', outputData: { text: 'big' }, draft: false })
+    expect(again.inputData).toMatchObject({ body: { total: 120 }, query: { from: 'shop' }, method: 'POST' })
+
+    await page.goto(`${origin}/#/workflows/${id}/edit`)
+    await node('yes').dblclick()
+    await page.getByLabel('Name', { exact: true }).fill('Yes indeed')
+    await button('Execute to here').click()
+    await dialog().getByText('Go on from the last execution').waitFor()
+    await expectAccessible(page)
+    await dialog().getByRole('button', { name: 'Save and execute' }).click()
+    const part = await openedRun()
+    expect(part).toMatchObject({ until: 'yes', workflowVersion: 2, draft: true, outputData: { text: 'big' } })
+    expect(part.inputData).toEqual(again.inputData)
+    const { nodeExecutions } = await host.ask<{ nodeExecutions: { nodeId: string; takenFrom?: string }[] }>(
+      'GET',
+      `/api/executions/${part.id}`,
+    )
+    expect(nodeExecutions.find(({ nodeId }) => nodeId === 'big')).toMatchObject({ takenFrom: again.id })
+    // By the keyboard, and with another input.
+    await page.goto(`${origin}/#/workflows/${id}/edit`)
+    await node('no').click()
+    await page.keyboard.press('e')
+    await dialog().getByRole('checkbox').uncheck()
+    await dialog().getByLabel('Request').fill('{"body": {"total": 5}}')
+    await dialog().getByRole('button', { name: 'Execute' }).click()
+    expect(await openedRun()).toMatchObject({ until: 'no', outputData: { text: 'small' } })
+  })
+})
