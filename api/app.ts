@@ -82,6 +82,7 @@ import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
 import { createWidgetRoutes } from './widgets/widgets.ts'
 import { createDraftRoutes } from './workflows/drafts.ts'
+import { createExampleRoutes } from './workflows/examples.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
 import { createSchemaRoutes } from './workflows/schema.ts'
 import { createTransferRoutes } from './workflows/transfer.ts'
@@ -119,6 +120,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createStartRoutes(deps, seats, readAway))
     .route('/', createVersionRoutes(deps))
     .route('/', createDraftRoutes(deps))
+    .route('/', createExampleRoutes())
     .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
     .route('/', createSingleRoutes(deps))

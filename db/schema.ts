@@ -1310,6 +1310,18 @@ export interface WorkerLeases {
   renewedAt: Generated<Timestamp>;
 }
 
+export interface WorkflowExamples {
+  bytes: number;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  kind: string;
+  name: string;
+  sealed: Buffer;
+  triggerNodeId: string;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string;
+}
+
 export interface Workflows {
   active: Generated<boolean>;
   createdAt: Generated<Timestamp>;
@@ -1454,6 +1466,7 @@ export interface DB {
   widgetCounts: WidgetCounts;
   widgets: Widgets;
   workerLeases: WorkerLeases;
+  workflowExamples: WorkflowExamples;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;
 }

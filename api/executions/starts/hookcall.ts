@@ -1,7 +1,6 @@
 import type { Context } from 'hono'
-import type { Webhook, WebhookCall } from '../../../db/executions/starts/webhooks.ts'
+import { listWithheld, type Webhook, type WebhookCall } from '../../../db/executions/starts/webhooks.ts'
 import { removeStored, type StoredFile } from '../../../db/files/store.ts'
-import { CALL_MARK } from '../../../db/operation/callmark.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { BodyReader } from '../../bodies/away.ts'
 import { collectByName } from '../../bodies/names.ts'
@@ -51,8 +50,6 @@ function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: 
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {
-  const signature = hook.signature?.header.toLowerCase()
-  const withheld = [CALL_MARK, hook.secretHeader, signature]
-  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
-  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+  const withheld = listWithheld(hook.node)
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !withheld.has(name)))
 }

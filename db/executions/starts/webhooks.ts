@@ -9,6 +9,7 @@ import type { Tx } from '../../connection.ts'
 import { openTeamCredential } from '../../credentials/open.ts'
 import { Fault, missing } from '../../fault.ts'
 import { addFiles, type StoredFile } from '../../files/store.ts'
+import { CALL_MARK } from '../../operation/callmark.ts'
 import type { Store } from '../../scope.ts'
 import { seal, unseal } from '../../seal.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
@@ -83,6 +84,13 @@ export async function findWebhooks(store: Store, workflowId: string, path: strin
 /** Whether calls from outside can start at the node. */
 export function isWebhook(node: GraphNode): boolean {
   return node.type === 'WEBHOOK_TRIGGER' && !node.disabled
+}
+
+/** The headers of a call that its trigger does not output, in lower case: they say who calls, or are the service's own. */
+export function listWithheld({ config }: GraphNode): Set<string> {
+  const { secretHeader, signature } = config as TriggerConfig
+  const own = [secretHeader?.name, signature?.header].flatMap((name) => (name ? [name.toLowerCase()] : []))
+  return new Set(['cookie', 'authorization', 'proxy-authorization', CALL_MARK, ...own])
 }
 
 /** What the config of a WEBHOOK_TRIGGER says about calls. */
