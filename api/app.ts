@@ -30,6 +30,7 @@ import { createExecutionRoutes } from './executions/executions.ts'
 import { createExportRoutes } from './executions/export.ts'
 import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
+import { createListeningRoutes } from './executions/starts/listening.ts'
 import { createRetryRoutes } from './executions/starts/retry.ts'
 import { createSingleRoutes } from './executions/starts/single.ts'
 import { createStartRoutes } from './executions/starts/start.ts'
@@ -135,6 +136,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps, readAway))
+    .route('/', createListeningRoutes(deps))
     .route('/', createChatSessionRoutes())
     .route('/', createChatMessageRoutes(deps, streams))
     .route('/', createWidgetRoutes(deps))

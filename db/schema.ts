@@ -1280,6 +1280,14 @@ export interface Watches {
   watcher: string;
 }
 
+export interface WebhookListeners {
+  expiresAt: Timestamp;
+  lease: Generated<string>;
+  listener: string;
+  since: Generated<Timestamp>;
+  workflowId: string;
+}
+
 export interface WidgetCounts {
   day: Timestamp;
   used: number;
@@ -1463,6 +1471,7 @@ export interface DB {
   variables: Variables;
   versionCredentials: VersionCredentials;
   watches: Watches;
+  webhookListeners: WebhookListeners;
   widgetCounts: WidgetCounts;
   widgets: Widgets;
   workerLeases: WorkerLeases;

@@ -23,7 +23,7 @@ export function createCallReader(deps: Pick<ApiDeps, 'store' | 'publicUrl'>, rea
     }
     const call =
       hook.node.config.shape === 'n8n'
-        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
+        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`, hook.test ? 'test' : 'production')
         : { ...asked, method: c.req.method }
     return { call, ...checked }
   }
@@ -45,8 +45,12 @@ export async function startWithFiles<T extends { fresh: boolean }>(
 }
 
 /** What a Webhook node of n8n outputs. */
-function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
-  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
+function shapeForN8n(
+  { body, query, headers, ...raw }: WebhookCall,
+  webhookUrl: string,
+  executionMode: 'production' | 'test',
+): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode }
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {
