@@ -212,6 +212,22 @@ test('examples are deleted with their workflow and are no part of its export', a
     expect((await call(method, rest, sent, { workflow })).body.message).toBe('There is no such workflow')
 })
 
+test('examples that are saved and changed while their workflow is deleted go with it', async () => {
+  const workflow = await create()
+  const json = (at: number) => ({ name: `n${at}`, trigger: 'start', data: { at } })
+  const { id } = (await call('POST', '', json(0), { workflow })).body
+  const acts = Array.from({ length: 10 }, (_, at) => [
+    call('POST', '', json(at + 1), { workflow }),
+    call('PUT', `/${id}`, { data: { at } }, { workflow }),
+  ])
+  const deleted = service.call('DELETE', `/api/workflows/${workflow}`, service.admin)
+  const statuses = (await Promise.all(acts.flat())).map(({ status }) => status)
+  expect((await deleted).status).toBe(200)
+  expect(statuses.filter((status) => ![200, 201, 404].includes(status))).toEqual([])
+  const { rows } = await sql`select from workflow_examples where workflow_id = ${workflow}`.execute(store.db)
+  expect(rows).toHaveLength(0)
+})
+
 test('neither another team nor another workflow reaches an example, and an OPERATOR changes none', async () => {
   const json = { name: randomUUID(), trigger: 'start', data: {} }
   const { id } = (await call('POST', '', json)).body
