@@ -15,7 +15,7 @@ const NOT_LISTENING =
   'No editor listens for test calls of this webhook: open the workflow, choose "Listen for a call", and call again within two minutes'
 
 /** A webhook as it can be called for a test. */
-export type TestHook = { nodeId: string; method: string; path: string }
+type TestHook = { nodeId: string; method: string; path: string }
 
 /**
  * How test calls of a workflow are heard: which `version` they execute (`draft`: it is the draft), at which webhooks, and
@@ -65,14 +65,16 @@ export async function readListening(scope: Scope, workflowId: string): Promise<L
 /** Ends the caller's own listening at once (BUILDER); others who listen go on. Throws NOT_FOUND. */
 export async function stopListening(scope: Scope, workflowId: string): Promise<void> {
   const { store } = scope
-  demand(scope, await readOwner(store, 'workflows', workflowId), 'BUILDER')
-  await write(store, (tx) =>
-    tx
+  const teamId = await readOwner(store, 'workflows', workflowId)
+  demand(scope, teamId, 'BUILDER')
+  await write(store, async (tx) => {
+    await demandStill(tx, { scope, least: 'BUILDER' }, teamId)
+    await tx
       .deleteFrom('webhookListeners')
       .where('workflowId', '=', workflowId)
       .where('listener', '=', nameListener(scope.actor))
-      .execute(),
-  )
+      .execute()
+  })
 }
 
 /** Removes the listeners whose time is over. */

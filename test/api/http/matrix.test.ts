@@ -14,6 +14,7 @@ import { createForwarder } from '../../../db/audit/siem/forwarders.ts'
 import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
 import { createBatchRun } from '../../../db/evaluation/batches/create.ts'
+import { listenForCalls } from '../../../db/executions/starts/listeners.ts'
 import { makeResumeToken } from '../../../db/executions/waits/events.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { createExemplar } from '../../../db/guardrails/exemplars.ts'
@@ -87,6 +88,9 @@ const IDLE = new Set([
 const ENTRIES: Record<string, string[]> = {
   executeWorkflow: [],
   fireWebhook: [],
+  testWebhook: [],
+  listenForCalls: [],
+  stopListening: [],
   runNode: [],
   evaluateExpression: [],
   checkText: [],
@@ -283,6 +287,7 @@ async function makeWorld() {
   await updateWorkflow(scope, workflow.id, { draft: true, nodes: NODES, edges: EDGES })
   const call = { name: 'World', trigger: 'GET', request: {} }
   const example = await createExample(scope, workflow.id, call)
+  await listenForCalls(scope, workflow.id)
   const totals = { nodes: 0, works: 0, noted: 0, stopped: 0 }
   const report = JSON.stringify({ mapped: [], problems: [], stickyNotes: 0, totals, groups: [] })
   await db.insertInto('importReports').values({ workflowId: workflow.id, report }).execute()

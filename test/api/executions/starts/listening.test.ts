@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import pg from 'pg'
 import { expect, test } from 'vitest'
 import { purgeListeners } from '../../../../db/executions/starts/listeners.ts'
+import { onServer } from '../../../support/database.ts'
 import { keep } from '../../../support/keep.ts'
 import { type Body, startService } from '../../../support/service.ts'
 
@@ -40,6 +40,8 @@ async function callAt(address: string, { method = 'POST', ...init }: Sent = {}) 
   return { status: response.status, body: (text ? JSON.parse(text) : null) as Body }
 }
 const callTest = (id: string, path = 'in', sent?: Sent) => callAt(`/hooks-test/${id}/${path}`, sent)
+
+const told = ({ status, body }: { status: number; body: Body }) => ({ status, message: body.message })
 
 async function executionOf({ status, body }: { status: number; body: Body }): Promise<Body> {
   expect(status, JSON.stringify(body)).toBe(202)
@@ -80,31 +82,28 @@ test('without a draft a test call executes the published version, still as a tes
 
 test('a test address is closed until an editor listens, once its time is over, and after the last one has stopped', async () => {
   const id = await create({}, { active: true })
-  const closed = await callTest(id)
+  const closed = told(await callTest(id))
   expect(closed.status).toBe(404)
-  expect(closed.body.message).toContain('choose "Listen for a call"')
+  expect(closed.message).toContain('choose "Listen for a call"')
   // It says the same of a workflow that does not exist: a caller without credentials learns nothing.
-  expect((await callTest(randomUUID())).body.message).toBe(closed.body.message)
+  expect(told(await callTest(randomUUID()))).toEqual(closed)
 
   await listen(id, admin)
   await listen(id, builder)
   expect((await listen(id, builder, 'DELETE')).status).toBe(200)
   expect((await callTest(id)).status).toBe(202)
   await listen(id, admin, 'DELETE')
-  expect(await callTest(id)).toEqual(closed)
+  expect(told(await callTest(id))).toEqual(closed)
 
   await listen(id)
-  await store.db
-    .updateTable('webhookListeners' as never)
-    .set({ expiresAt: sql`now()` } as never)
-    .execute()
-  expect(await callTest(id)).toEqual(closed)
+  await onServer(service.database.url, 'update webhook_listeners set expires_at = now()')
+  expect(told(await callTest(id))).toEqual(closed)
   await purgeListeners(store)
   expect(await store.db.selectFrom('webhookListeners').selectAll().execute()).toEqual([])
   await listen(id)
   expect((await callTest(id)).status).toBe(202)
   expect((await service.call('DELETE', `/api/workflows/${id}`, admin)).status).toBe(200)
-  expect(await callTest(id)).toEqual(closed)
+  expect(told(await callTest(id))).toEqual(closed)
 })
 
 test('a test call needs the secret and the signature of the version that is tested, and its method', async () => {

@@ -289,7 +289,7 @@ test.each<[what: string, sent: Sent]>([
   const real = await called(plain, sent)
   const list = `/api/executions?workflowId=${plain}&trigger=WEBHOOK&size=1`
   expect((await service.call('GET', list, service.admin)).body.content[0].id).toBe(real.id)
-  const { request } = await ask('POST', `/api/workflows/${plain}/examples`, {
+  const { request } = await ask<Body>('POST', `/api/workflows/${plain}/examples`, {
     name: what,
     trigger: 'hook',
     request: real.inputData,
