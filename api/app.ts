@@ -30,6 +30,7 @@ import { createExecutionRoutes } from './executions/executions.ts'
 import { createExportRoutes } from './executions/export.ts'
 import { createRequestRoutes } from './executions/requests.ts'
 import { createSeats } from './executions/seats.ts'
+import { createListeningRoutes } from './executions/starts/listening.ts'
 import { createRetryRoutes } from './executions/starts/retry.ts'
 import { createSingleRoutes } from './executions/starts/single.ts'
 import { createStartRoutes } from './executions/starts/start.ts'
@@ -82,6 +83,7 @@ import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
 import { createWidgetRoutes } from './widgets/widgets.ts'
 import { createDraftRoutes } from './workflows/drafts.ts'
+import { createExampleRoutes } from './workflows/examples.ts'
 import { createNodeTypeRoutes } from './workflows/nodetypes.ts'
 import { createSchemaRoutes } from './workflows/schema.ts'
 import { createTransferRoutes } from './workflows/transfer.ts'
@@ -119,6 +121,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createStartRoutes(deps, seats, readAway))
     .route('/', createVersionRoutes(deps))
     .route('/', createDraftRoutes(deps))
+    .route('/', createExampleRoutes())
     .route('/', createTransferRoutes())
     .route('/', createScheduleRoutes(deps))
     .route('/', createSingleRoutes(deps))
@@ -133,6 +136,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps, readAway))
+    .route('/', createListeningRoutes(deps))
     .route('/', createChatSessionRoutes())
     .route('/', createChatMessageRoutes(deps, streams))
     .route('/', createWidgetRoutes(deps))

@@ -25,6 +25,7 @@ const KEYS = {
   scheduledReports: ['', 7_226_082],
   evalConfigs: ['', 7_226_084],
   widgets: ['', 7_226_087],
+  examples: ['', 7_226_092],
   auditChains: ['audit ', 0],
   auditCheckpoints: ['audit checkpoint ', 0],
   auditReports: ['audit reports ', 0],

@@ -5,7 +5,7 @@ import { type Lock, lockFor } from './locks.ts'
 
 /**
  * The lists that a team makes, by table. Those who add to one are counted one after the other: by a `lock`, or by the
- * team's row. `unique` is the constraint of the name, which a team has once.
+ * team's row. `unique` is the constraint of the name, which a team has once. Some are lists `of` something else.
  */
 const LISTS = {
   audit_forwarders: { noun: 'forwarder', lock: 'forwarders' },
@@ -17,7 +17,13 @@ const LISTS = {
   scheduled_reports: { noun: 'report', lock: 'scheduledReports' },
   variables: { noun: 'variable', unique: 'variables_team_id_key_key' },
   widgets: { noun: 'widget', lock: 'widgets' },
-} as const satisfies Record<string, { noun: string; lock?: Lock; unique?: string }>
+  workflow_examples: {
+    noun: 'example',
+    of: 'workflow',
+    lock: 'examples',
+    unique: 'workflow_examples_name',
+  },
+} as const satisfies Record<string, { noun: string; of?: string; lock?: Lock; unique?: string }>
 type List = keyof typeof LISTS
 type NamedList = { [L in List]: (typeof LISTS)[L] extends { unique: string } ? L : never }[List]
 
@@ -32,28 +38,34 @@ export async function findOwned<Row>(
 }
 
 /**
- * Throws CONFLICT if the team has `max` rows of the list that `counted` is true for; others who add wait till the
- * commit.
+ * Throws CONFLICT if the team, or what else the list is of, has `max` rows of it that `counted` is true for; others who
+ * add wait till the commit.
  */
 export async function demandRoom(
   tx: Tx,
   list: List,
-  teamId: string,
+  ownerId: string,
   max: number,
   counted = sql<boolean>`true`,
 ): Promise<void> {
   const { noun, ...own } = LISTS[list]
-  if ('lock' in own) await lockFor(tx, own.lock, teamId)
-  else await holdTeam(tx, teamId)
+  const of = ownerOf(list)
+  if ('lock' in own) await lockFor(tx, own.lock, ownerId)
+  else await holdTeam(tx, ownerId)
   const { rows } = await sql<{ known: number }>`select count(*)::int as known from ${sql.table(list)}
-    where team_id = ${teamId} and ${counted}`.execute(tx)
+    where ${sql.ref(`${of}_id`)} = ${ownerId} and ${counted}`.execute(tx)
   if (rows[0]!.known < max) return
   throw new Fault(
     'CONFLICT',
     'lock' in own
-      ? `A team can have ${max} ${noun}s: delete one of them`
+      ? `A ${of} can have ${max} ${noun}s: delete one of them`
       : `The team has ${max} ${noun}s already; more are not allowed`,
   )
+}
+
+function ownerOf(list: List): string {
+  const own = LISTS[list]
+  return 'of' in own ? own.of : 'team'
 }
 
 /** Makes others who count what the team has wait, but not inserts that only refer to the team. */
@@ -61,11 +73,11 @@ export async function holdTeam(tx: Tx, teamId: string): Promise<void> {
   await tx.selectFrom('teams').select('id').where('id', '=', teamId).forNoKeyUpdate().execute()
 }
 
-/** Throws CONFLICT where `work` finds that the team has one of this name in the list. */
+/** Throws CONFLICT where `work` finds that there is one of this name in the list. */
 export function guardName<T>(list: NamedList, name: string, work: () => Promise<T>): Promise<T> {
   const { noun, unique } = LISTS[list]
   const one = `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
-  return guardUnique({ [unique]: `The team already has ${one} named "${name}"` }, work)
+  return guardUnique({ [unique]: `The ${ownerOf(list)} already has ${one} named "${name}"` }, work)
 }
 
 /** Throws CONFLICT with the sentence of the constraint that `work` breaks. */

@@ -1280,6 +1280,14 @@ export interface Watches {
   watcher: string;
 }
 
+export interface WebhookListeners {
+  expiresAt: Timestamp;
+  lease: Generated<string>;
+  listener: string;
+  since: Generated<Timestamp>;
+  workflowId: string;
+}
+
 export interface WidgetCounts {
   day: Timestamp;
   used: number;
@@ -1308,6 +1316,18 @@ export interface WorkerLeases {
   place: string | null;
   process: string;
   renewedAt: Generated<Timestamp>;
+}
+
+export interface WorkflowExamples {
+  bytes: number;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  kind: string;
+  name: string;
+  sealed: Buffer;
+  triggerNodeId: string;
+  updatedAt: Generated<Timestamp>;
+  workflowId: string;
 }
 
 export interface Workflows {
@@ -1451,9 +1471,11 @@ export interface DB {
   variables: Variables;
   versionCredentials: VersionCredentials;
   watches: Watches;
+  webhookListeners: WebhookListeners;
   widgetCounts: WidgetCounts;
   widgets: Widgets;
   workerLeases: WorkerLeases;
+  workflowExamples: WorkflowExamples;
   workflows: Workflows;
   workflowVersions: WorkflowVersions;
 }

@@ -48,8 +48,8 @@ const startedBy = v.pipe(
 const draft = v.pipe(
   v.boolean(),
   v.description(
-    'Whether it is a test of another version than the published one, or was started by one: it is no part of ' +
-      'monitoring and evaluation, and starts no error workflow',
+    'Whether it is a test: of another version than the published one, by a call at a test address, or started by a ' +
+      'test. It is no part of monitoring and evaluation, and starts no error workflow',
   ),
 )
 export const ExecutionItemSchema = v.pipe(

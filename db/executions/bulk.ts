@@ -83,8 +83,9 @@ export async function bulkCancel(
 
 /**
  * Retries a team's failed and cancelled executions that were not retried yet (OPERATOR), the oldest first, without
- * those that reply in chats, and without tests of drafts unless they are named: for at most 20 seconds and 1,000 of them. Two simultaneous calls retry each execution only
- * once. The audit entry is written before the retries; each new execution names the caller as its starter.
+ * those that reply in chats, and without tests of drafts unless they are named: for at most 20 seconds and 1,000 of
+ * them. Two simultaneous calls retry each execution only once. The audit entry is written before the retries; each new
+ * execution names the caller as its starter.
  */
 export async function bulkRetry(
   scope: Scope,

@@ -3,6 +3,7 @@ import { changeInstance, record } from '../change.ts'
 import { type Rotation, rotateCredentials } from '../credentials/rotate.ts'
 import { rotateChannels } from '../monitoring/channels/rotate.ts'
 import type { Scope, Store } from '../scope.ts'
+import { rotateExamples } from '../workflows/examplevalues.ts'
 import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 
 /** What else than credentials is sealed or signed with a key, and where its id is. */
@@ -16,6 +17,7 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
     from: sql`(select * from notification_channels where sealed is not null) c`,
     keyId: idWithin('sealed'),
   },
+  examples: { from: sql`workflow_examples`, keyId: idWithin('sealed') },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
 export const KEY_PLACES = [
@@ -25,6 +27,7 @@ export const KEY_PLACES = [
   'messages',
   'callbacks',
   'channels',
+  'examples',
   'audit',
 ] as const
 export type KeyPlace = (typeof KEY_PLACES)[number]
@@ -73,18 +76,20 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
 }
 
 /**
- * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel with
- * it, and notes that in the instance's audit chain (operator).
+ * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel and the
+ * saved examples of workflows with it, and notes that in the instance's audit chain (operator).
  */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
   const { rewrapped, closed } = done
   const channels = await rotateChannels(scope.store)
+  const examples = await rotateExamples(scope.store)
   const to = scope.store.keys.current
+  const details = { to, rewrapped, channels, examples, closed: closed.length }
   await changeInstance(scope, 'KEYS_ROTATED', async () =>
-    rewrapped + channels === 0
+    rewrapped + channels + examples === 0
       ? { result: undefined, unchanged: true }
-      : { result: undefined, resourceId: null, details: { to, rewrapped, channels, closed: closed.length } },
+      : { result: undefined, resourceId: null, details },
   )
   return done
 }

@@ -9,13 +9,15 @@ import { createPlaybook, MAX_PLAYBOOKS } from '../../db/monitoring/playbooks/pla
 import { createScheduledReport, MAX_SCHEDULED_REPORTS } from '../../db/monitoring/reports/reports.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
 import { createVariable } from '../../db/variables/variables.ts'
+import { createExample, MAX_EXAMPLES } from '../../db/workflows/examples.ts'
+import { createWorkflow } from '../../db/workflows/workflows.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
 
 const service = await keep(startService({ rateLimits: false }))
 const { store } = service
 
-type Add = (scope: Scope, teamId: string, name: string) => Promise<unknown>
+type Add = (scope: Scope, ownerId: string, name: string) => Promise<unknown>
 
 const LISTS: [table: string, max: number, add: Add][] = [
   [
@@ -73,24 +75,40 @@ const LISTS: [table: string, max: number, add: Add][] = [
         rows: Buffer.alloc(1),
       })),
   ],
+  [
+    'workflow_examples',
+    MAX_EXAMPLES,
+    (scope, workflowId, name) => createExample(scope, workflowId, { name, trigger: 'start', data: {} }),
+  ],
 ]
+
+/** Whose list it is: the team, or a new workflow of it. */
+async function makeOwner(scope: Scope, teamId: string, table: string) {
+  if (table !== 'workflow_examples') return { column: 'team_id', ownerId: teamId }
+  const nodes = [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }]
+  const { id } = await createWorkflow(scope, { teamId, name: 'Tried', nodes, edges: [] })
+  return { column: 'workflow_id', ownerId: id }
+}
 
 test.each(LISTS)('%s: of 20 that are added at once, none passes the limit of %d', async (table, max, add) => {
   const { teamId } = await service.otherTeam()
   const scope = serviceScope(store, { kind: 'SYSTEM', id: null, name: 'test' }, [[teamId, 'ADMIN']])
-  await add(scope, teamId, 'first')
+  const { column, ownerId } = await makeOwner(scope, teamId, table)
+  await add(scope, ownerId, 'first')
   // All but two of the places are taken by copies.
   await sql`insert into ${sql.table(table)} select copy.* from ${sql.table(table)} t, generate_series(1, ${max - 3}::int) n,
     jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid(), 'name', 'copy' || n, 'key', 'copy' || n)) copy
-    where t.team_id = ${teamId}`.execute(store.db)
+    where t.${sql.ref(column)} = ${ownerId}`.execute(store.db)
   const added = await Promise.allSettled(
-    Array.from({ length: 20 }, (_, n) => add(scope, teamId, `added${n}`)),
+    Array.from({ length: 20 }, (_, n) => add(scope, ownerId, `added${n}`)),
   )
   const refused = added.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
   expect(refused.map(({ code, message }) => `${code} ${message}`)).toEqual(
     Array(18).fill(expect.stringMatching(new RegExp(`^CONFLICT .*\\b${max} \\w+`))),
   )
-  const { rows } = await sql`select from ${sql.table(table)} where team_id = ${teamId}`.execute(store.db)
+  const { rows } = await sql`select from ${sql.table(table)} where ${sql.ref(column)} = ${ownerId}`.execute(
+    store.db,
+  )
   expect(rows).toHaveLength(max)
 })
 
@@ -98,11 +116,12 @@ test('of 20 that take one name at once, one has it', async () => {
   const { teamId } = await service.otherTeam()
   const scope = serviceScope(store, { kind: 'SYSTEM', id: null, name: 'test' }, [[teamId, 'ADMIN']])
   const named = LISTS.filter(([table]) => !['audit_forwarders', 'scheduled_reports'].includes(table))
-  for (const [, , add] of named) {
-    const added = await Promise.allSettled(Array.from({ length: 20 }, () => add(scope, teamId, 'same')))
+  for (const [table, , add] of named) {
+    const { ownerId } = await makeOwner(scope, teamId, table)
+    const added = await Promise.allSettled(Array.from({ length: 20 }, () => add(scope, ownerId, 'same')))
     const refused = added.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []))
     expect(refused).toEqual(
-      Array(19).fill(expect.stringMatching(/^The team already has an? \w+ named "same"$/)),
+      Array(19).fill(expect.stringMatching(/^The (team|workflow) already has an? \w+ named "same"$/)),
     )
   }
 })

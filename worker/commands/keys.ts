@@ -10,6 +10,7 @@ const NAMES: Record<KeyPlace, string> = {
   messages: 'sent messages',
   callbacks: 'callbacks',
   channels: 'notification channels',
+  examples: 'saved examples',
   audit: 'audit entries',
 }
 

@@ -17,6 +17,7 @@ import { carryOutErrand } from '../../activities/temporal/outbox.ts'
 import { createProjector, type Projector } from '../../activities/temporal/projector.ts'
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Errand } from '../../db/outbox.ts'
+import { tellIfSlow } from '../service/stopping.ts'
 import { readWaiting } from './backlog.ts'
 import { startCalling } from './calling.ts'
 import { startChecking } from './checking.ts'
@@ -104,21 +105,22 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
 
   async function stop(hurry?: AbortSignal): Promise<void> {
+    const wait = <T>(what: string, work: Promise<T>) => tellIfSlow(log, what, work)
     routing.stop()
     const ended = stopModels(hurry)
-    await sweeper.stop()
+    await wait('the sweeper', sweeper.stop())
     workers.stopNodes()
     tools.deps.calls.stop()
     const stopDraining = tools.drainLate()
     const called = stopCalling()
-    await ended
-    const hasPutDown = await workers.wait()
+    await wait('calls to models', ended)
+    const hasPutDown = await wait('attempts of nodes', workers.wait())
     stopDraining()
-    await called
-    await stopReplying()
-    await leases.stop(hasPutDown)
-    await projector.stop()
-    await tools.stop()
+    await wait('callbacks', called)
+    await wait('replies of chats', stopReplying())
+    await wait('the leases', leases.stop(hasPutDown))
+    await wait('the projector', projector.stop())
+    await wait('evaluations', tools.stop())
   }
 
   return {

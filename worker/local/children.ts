@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { GuardedEnd } from '../memoryend.ts'
+import { onAbort } from '../service/stopping.ts'
 import type { OsUser } from './osuser.ts'
 import { kill } from './processes.ts'
 
@@ -168,15 +169,18 @@ function spawnProgram({ command, args, cwd, env, osUser, logFile }: Program): La
   return launched
 }
 
-/** Waits until the program is up; throws if it ends first or takes longer than `readyMs`. */
+/** Waits until the program is up, or is to stop; throws if it ends first or takes longer than `readyMs`. */
 async function waitUntilUp(program: Program, launched: Launched, stopping: AbortSignal): Promise<void> {
   const { check, readyMs } = program
   const deadline = Date.now() + readyMs
+  // A check under way may hang for seconds on a server that is being stopped.
+  const stopped = onAbort(stopping).then(() => 'it is to stop')
   for (;;) {
-    const up = await check().then(
+    const checked = check().then(
       () => true,
       (error: Error) => error.message,
     )
+    const up = await Promise.race([checked, stopped])
     if (launched.why !== undefined) {
       if (!stopping.aborted) await tellEnd(program, launched)
       throw new Error(`ended before it was up (${launched.why})`)

@@ -18,6 +18,7 @@ import { settleOpenings } from '../../db/credentials/opens.ts'
 import { countDays } from '../../db/executions/days.ts'
 import { removeUnnamed } from '../../db/executions/records/unnamed.ts'
 import { pruneExecutions } from '../../db/executions/retention.ts'
+import { purgeListeners } from '../../db/executions/starts/listeners.ts'
 import { purgeAnswers } from '../../db/executions/starts/webhooks.ts'
 import { sweepFiles } from '../../db/files/sweep.ts'
 import { purgeMailCounts } from '../../db/mail/bounds.ts'
@@ -33,7 +34,7 @@ import type { Store } from '../../db/scope.ts'
 import { purgeWidgetCounts } from '../../db/widgets/caps.ts'
 
 /**
- * Removes expired sessions, old mails and notices, abandoned webhook responses, chunks of replies that stayed behind, yesterday's counts of widgets,
+ * Removes expired sessions, old mails and notices, abandoned webhook responses, listeners whose time is over, chunks of replies that stayed behind, yesterday's counts of widgets,
  * executions past their retention, stored outputs that no record names, the bytes of files that no execution has, audit
  * entries and reports past their retention, and spans of telemetry that cannot come again; counts the executions of the days
  * that are over, folds what calls to models took and how executions ended, looks whether the audit chains were tampered with,
@@ -115,6 +116,7 @@ async function clean({ store, log, signal, checkPrefix }: Cleaning): Promise<voi
   await purgeMailCounts(store)
   await purgeMailQuestions(store)
   await purgeAnswers(store)
+  await purgeListeners(store)
   await purgeChunks(store)
   await purgeWidgetCounts(store)
   await purgeMemoryEnds(store)

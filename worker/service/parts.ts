@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { tellIfSlow } from './stopping.ts'
 
 /** Ends a part of a process. Once `hurry` is aborted, what is under way is put down at once. */
 type StopPart = (hurry: AbortSignal) => Promise<unknown> | unknown
@@ -37,7 +38,9 @@ export async function startParts(parts: Part[], log: Logger): Promise<(hurry: Ab
     )
     for (const part of started.toReversed()) {
       const stopped = early.get(part)
-      await (stopped ? Promise.race([stopped, sleep(part.patienceMs)]) : part.stop(hurry))
+      await (stopped
+        ? Promise.race([stopped, sleep(part.patienceMs)])
+        : tellIfSlow(log, part.name, part.stop(hurry)))
     }
   }
 }

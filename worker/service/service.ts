@@ -17,7 +17,7 @@ import { type Base, openBase, type ProcessKind, readForProcess } from './opening
 import { listOwnPlaces } from './ownplaces.ts'
 import { type Part, startParts } from './parts.ts'
 import { startApi, startProbes } from './serving.ts'
-import { listenToSignals, type Stopping } from './stopping.ts'
+import { listenToSignals, onAbort, type Stopping, tellIfSlow } from './stopping.ts'
 import { startWorking, type Working } from './working.ts'
 
 /** How often it is looked whether the replies of chats are saved. */
@@ -50,7 +50,8 @@ export async function runService(kind: ProcessKind): Promise<never> {
     return true
   })
   log.info('stopping')
-  if (kind === 'service' && engine && !failed) await finishReplies(base.store, engine, replies, stopping)
+  if (kind === 'service' && engine && !failed)
+    await tellIfSlow(log, 'calls to models', finishReplies(base.store, engine, replies, stopping))
   if (kind === 'service') setTimeout(() => process.exit(1), limitStop(config.stopGraceMs)).unref()
   await stop(failed ? AbortSignal.timeout(config.stopGraceMs) : stopping.hurry)
   log.info('stopped')
@@ -138,11 +139,4 @@ async function untilSaved(store: Store, quick: AbortSignal): Promise<void> {
     if (!(await isAnyReplyEnding(store).catch(() => false))) return
     await sleep(SAVED_LOOK_MS)
   }
-}
-
-function onAbort(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -1,3 +1,5 @@
+import type { Logger } from 'pino'
+
 /**
  * The wishes of a user who stops this process. `asked`: it stops. `quick`: the user waits for that. `hurry`: work under
  * way is put down at once.
@@ -28,4 +30,23 @@ export function listenToSignals(graceMs: number, ofWaiting: NodeJS.Signals[] = [
   }
   for (const signal of ['SIGTERM', ...ofWaiting] as const) process.on(signal, end)
   return { asked: asked.signal, quick: quick.signal, hurry: hurry.signal }
+}
+
+export function onAbort(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+const SLOW_MS = 2_000
+
+/** Waits for `work` while a process stops, and logs that it does if that takes long. */
+export async function tellIfSlow<T>(log: Logger, what: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => log.info(`the stop waits for ${what}`), SLOW_MS)
+  try {
+    return await work
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,7 +1,6 @@
 import type { Context } from 'hono'
-import type { Webhook, WebhookCall } from '../../../db/executions/starts/webhooks.ts'
+import { listWithheld, type Webhook, type WebhookCall } from '../../../db/executions/starts/webhooks.ts'
 import { removeStored, type StoredFile } from '../../../db/files/store.ts'
-import { CALL_MARK } from '../../../db/operation/callmark.ts'
 import type { Store } from '../../../db/scope.ts'
 import type { BodyReader } from '../../bodies/away.ts'
 import { collectByName } from '../../bodies/names.ts'
@@ -24,7 +23,7 @@ export function createCallReader(deps: Pick<ApiDeps, 'store' | 'publicUrl'>, rea
     }
     const call =
       hook.node.config.shape === 'n8n'
-        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`)
+        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`, hook.test ? 'test' : 'production')
         : { ...asked, method: c.req.method }
     return { call, ...checked }
   }
@@ -46,13 +45,15 @@ export async function startWithFiles<T extends { fresh: boolean }>(
 }
 
 /** What a Webhook node of n8n outputs. */
-function shapeForN8n({ body, query, headers, ...raw }: WebhookCall, webhookUrl: string): WebhookCall {
-  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode: 'production' }
+function shapeForN8n(
+  { body, query, headers, ...raw }: WebhookCall,
+  webhookUrl: string,
+  executionMode: 'production' | 'test',
+): WebhookCall {
+  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode }
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {
-  const signature = hook.signature?.header.toLowerCase()
-  const withheld = [CALL_MARK, hook.secretHeader, signature]
-  const hidden = new Set(['cookie', 'authorization', 'proxy-authorization', ...withheld])
-  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !hidden.has(name)))
+  const withheld = listWithheld(hook.node)
+  return Object.fromEntries(Object.entries(c.req.header()).filter(([name]) => !withheld.has(name)))
 }

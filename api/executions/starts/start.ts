@@ -77,9 +77,20 @@ export const startedEntries = {
   ...warningsEntry,
 }
 
+const takenOverField = v.pipe(
+  v.optional(v.array(v.string())),
+  v.description('With `reuseFrom`: the nodes that are not executed again, because their outputs are reused'),
+  v.examples([['fetch']]),
+)
+
 /** An execution as its own route shows it, with its id also where the response without a wait has it. */
 const EndedExecutionSchema = v.pipe(
-  v.object({ executionId: idSchema, ...ExecutionSchema.entries, ...warningsEntry }),
+  v.object({
+    executionId: idSchema,
+    ...ExecutionSchema.entries,
+    takenOver: takenOverField,
+    ...warningsEntry,
+  }),
   v.title('EndedExecution'),
 )
 
@@ -98,13 +109,7 @@ const EXECUTED_RESPONSE = {
   schema: v.pipe(
     v.object({
       ...startedEntries,
-      takenOver: v.pipe(
-        v.optional(v.array(v.string())),
-        v.description(
-          'With `reuseFrom`: the nodes that are not executed again, because their outputs are reused',
-        ),
-        v.examples([['fetch']]),
-      ),
+      takenOver: takenOverField,
     }),
     v.title('ExecutedWorkflow'),
   ),
@@ -190,7 +195,7 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats, readAway: BodyRea
         startExecution(c.get('scope'), id, input),
       )
       const warnings = reuseFrom === undefined ? warnBodiless(start, data) : []
-      const { executionId, fresh } = started
+      const { executionId, fresh, takenOver } = started
       const wait = readWait(c, c.req.valid('query'))
       const awaited = wait.ms > 0 && awaitEnd(deps, c, executionId, { seats, fresh, ...wait })
       // It may be refused while the execution is still being started, before its result is awaited.
@@ -198,7 +203,8 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats, readAway: BodyRea
       const response = await startAndRespond(deps, c, started, warnings)
       if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
       const ended = await readExecution(c.get('scope'), executionId, deps.temporalUi)
-      return c.json({ executionId, ...ended, ...listWarnings([...warnOfKeys(c), ...warnings]) }, 200)
+      const told = listWarnings([...warnOfKeys(c), ...warnings])
+      return c.json({ executionId, ...ended, ...(takenOver ? { takenOver } : {}), ...told }, 200)
     },
   )
 }

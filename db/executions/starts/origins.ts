@@ -35,7 +35,7 @@ export type AnyStart = TraceContext & {
   chatSessionId?: string
   /** The execution whose failure starts this one. */
   failed?: string
-  /** It executes another version than the published one, or is part of such a test: nothing is judged by it. */
+  /** It tests another version than the published one, comes from a test address, or is part of such a test: nothing is judged by it. */
   draft?: boolean | undefined
   /** Outputs that nodes are given instead of being executed. */
   given?: Presets | undefined
@@ -78,7 +78,7 @@ export type Start =
   | From<'REQUEST', 'right', Requested>
   | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt' | 'draft'>
   | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
-  | From<'WEBHOOK', never, 'id' | 'once' | 'adopt'>
+  | From<'WEBHOOK', never, 'id' | 'once' | 'adopt' | 'draft'>
   | From<'SCHEDULE', 'id'>
   | From<'CHAT', 'id' | 'chatSessionId' | 'adopt', 'right'>
   | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>

@@ -36,8 +36,9 @@ export type RecoverOptions = {
 /**
  * Accepts a new execution with the trigger and the input of an ended one. A retry takes over the outputs of nodes that
  * succeeded, as findReusable chooses them; pinned outputs are pinned again. It needs an OPERATOR, or a BUILDER if
- * outputs were pinned, a single node was executed, or it is a test of a version that is not published. Throws NOT_FOUND, and CONFLICT if the execution is open, has
- * succeeded (RETRY), replies in a chat, the version has no such trigger or node, or what is needed of it was not kept.
+ * outputs were pinned, a single node was executed, or it is a test of a version that is not published. Throws NOT_FOUND,
+ * and CONFLICT if the execution is open, has succeeded (RETRY), replies in a chat, the version has no such trigger or
+ * node, or what is needed of it was not kept.
  */
 export async function recoverExecution(
   scope: Scope,

@@ -4,14 +4,15 @@ import { isObject } from '../../../workflows/json.ts'
 import { nodeType } from '../../../workflows/nodes/nodes.ts'
 import { joinPath, type Problem } from '../../../workflows/problem.ts'
 import type { Presets } from '../../../workflows/run/plan.ts'
-import { Fault, invalid, missing } from '../../fault.ts'
+import { Fault, invalid } from '../../fault.ts'
 import { copyTeamFiles } from '../../files/files.ts'
 import { findFileIds } from '../../files/named.ts'
-import { demand, type Scope } from '../../scope.ts'
+import type { Scope } from '../../scope.ts'
 import { addExecution, type StartedExecution } from './add.ts'
 import type { AnyStart, TraceContext } from './origins.ts'
 import { PINNED, wrapOutput } from './pins.ts'
-import { chooseVersion, readStartable, type VersionChosen } from './startable.ts'
+import type { VersionChosen } from './startable.ts'
+import { readExecuted } from './startnode.ts'
 
 /**
  * What a node that is executed alone works with: `nodes` are outputs of other nodes by id, for its
@@ -28,8 +29,8 @@ export type SingleNodeRun = {
  * Accepts an execution of one node, with its body if it is a loop. It needs a BUILDER, because it skips the
  * nodes before this one, which may be approvals. The input is `input`, else `item`, else `{}`; `$trigger` is
  * the trigger's output if `nodes` has it, else the input. Throws NOT_FOUND for the workflow, version or node,
- * CONFLICT if the node cannot be executed alone or there is no draft, and INVALID if `nodes` names nodes that do not exist or are
- * executed themselves.
+ * CONFLICT if the node cannot be executed alone or there is no draft, and INVALID if `nodes` names nodes that do not
+ * exist or are executed themselves.
  */
 export async function startSingleNode(
   scope: Scope,
@@ -38,13 +39,8 @@ export async function startSingleNode(
   single: SingleNodeRun,
 ): Promise<StartedExecution> {
   const { store } = scope
-  const found = await readStartable(store, workflowId, (teamId) => {
-    demand(scope, teamId, 'BUILDER')
-    return true
-  })
-  if (!found) throw missing('workflow')
-  const { inputWarning, idempotencyKey, traceparent, tracestate } = single
-  const { workflow, draft } = await chooseVersion(store, found, single.version)
+  const { version, inputWarning, idempotencyKey, traceparent, tracestate } = single
+  const { workflow, draft } = await readExecuted(scope, workflowId, { version, least: 'BUILDER' })
   const { graph } = workflow
   checkSingleNode(graph, nodeId)
   const nodes = single.nodes ?? {}
@@ -66,11 +62,11 @@ export async function startSingleNode(
     by: scope.actor,
     right: { scope, least: 'BUILDER' },
     onlyNode: nodeId,
-    asked: single.version,
+    asked: version,
     inputWarning,
     ...(Object.keys(given).length > 0 ? { given } : {}),
     ...(files.size > 0
-      ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: found.teamId, to: id, which: files }) }
+      ? { adopt: (tx, id) => copyTeamFiles(tx, scope, { teamId: workflow.teamId, to: id, which: files }) }
       : {}),
     idempotencyKey,
     traceparent,

@@ -23,8 +23,8 @@ import { listTakenOver } from './takeover.ts'
 
 /**
  * What a caller asks for. `trigger` is the node to start at, if it is not the one that findStart finds; `version` is
- * the version to try, if it is not the published one. With a `call`,
- * the data was shaped from `asked`, and it comes with `files`. Without `data` it is that of the execution `reuseFrom`.
+ * the version to try, if it is not the published one. With a `call`, the data was shaped from `asked`, and it comes
+ * with `files`. Without `data` it is that of the execution `reuseFrom`.
  */
 type AskedExecution = {
   teamId: string
@@ -41,10 +41,11 @@ type AskedExecution = {
 type StartedByRequest = StartedExecution & { start: GraphNode; takenOver?: string[] }
 
 /**
- * Accepts an execution that a caller asks for (OPERATOR; BUILDER if outputs are `pinned`, a `version` is chosen, or it is of a part): writes the
- * PENDING row and its START errand in one statement. The workflow may be inactive. Throws NOT_FOUND if the team has no
- * such workflow or execution, CONFLICT if the graph has no trigger, there is no draft, the key was used with other data, the workflow's
- * limit turns it away, or the execution cannot be reused, and INVALID for what does not fit the graph.
+ * Accepts an execution that a caller asks for (OPERATOR; BUILDER if outputs are `pinned`, a `version` is chosen, or it
+ * is of a part): writes the PENDING row and its START errand in one statement. The workflow may be inactive. Throws
+ * NOT_FOUND if the team has no such workflow or execution, CONFLICT if the graph has no trigger, there is no draft, the
+ * key was used with other data, the workflow's limit turns it away, or the execution cannot be reused, and INVALID for
+ * what does not fit the graph.
  */
 export async function startExecution(
   scope: Scope,

@@ -1,7 +1,8 @@
 import { findStart, type Graph, type GraphNode } from '../../../workflows/graph/graph.ts'
 import { nodeType } from '../../../workflows/nodes/nodes.ts'
 import { quoteShort } from '../../../workflows/problem.ts'
-import { Fault, invalid } from '../../fault.ts'
+import type { Role } from '../../acts.ts'
+import { Fault, invalid, missing } from '../../fault.ts'
 import { demand, type Scope } from '../../scope.ts'
 import { chooseVersion, readStartable, type StartableWorkflow, type VersionChosen } from './startable.ts'
 import { isWebhook, readWebhook, type Webhook } from './webhooks.ts'
@@ -28,24 +29,24 @@ function listIds(nodes: GraphNode[]): string {
   return nodes.map(({ id }) => quoteShort(id)).join(', ')
 }
 
-type AskedVersion = { teamId: string; version?: VersionChosen | undefined }
+/** Without a `teamId` the workflow may be of any team. `least` is the role that it needs: OPERATOR unless given. */
+type AskedVersion = { teamId?: string; version?: VersionChosen | undefined; least?: Role }
 
 /**
- * The workflow of the team that a caller executes (OPERATOR; BUILDER if a `version` is chosen), with that version.
- * `draft`: it is not the published one. Throws NOT_FOUND if the team has no such workflow or version, and CONFLICT if
- * there is no draft.
+ * The workflow that a caller executes, with the version that was chosen, which needs a BUILDER. `draft`: it is not the
+ * published one. Throws NOT_FOUND if the team has no such workflow or version, and CONFLICT if there is no draft.
  */
 export async function readExecuted(
   scope: Scope,
   workflowId: string,
-  { teamId, version }: AskedVersion,
+  { teamId, version, least = 'OPERATOR' }: AskedVersion,
 ): Promise<{ workflow: StartableWorkflow; draft: boolean }> {
   const workflow = await readStartable(scope.store, workflowId, (owner) => {
-    demand(scope, owner, 'OPERATOR')
-    return owner === teamId
+    demand(scope, owner, version === undefined ? least : 'BUILDER')
+    return teamId === undefined || owner === teamId
   })
+  if (!workflow && teamId === undefined) throw missing('workflow')
   if (!workflow) throw new Fault('NOT_FOUND', 'The team has no such workflow')
-  if (version !== undefined) demand(scope, teamId, 'BUILDER')
   return chooseVersion(scope.store, workflow, version)
 }
 

@@ -9,6 +9,7 @@ import type { Tx } from '../../connection.ts'
 import { openTeamCredential } from '../../credentials/open.ts'
 import { Fault, missing } from '../../fault.ts'
 import { addFiles, type StoredFile } from '../../files/store.ts'
+import { CALL_MARK } from '../../operation/callmark.ts'
 import type { Store } from '../../scope.ts'
 import { seal, unseal } from '../../seal.ts'
 import { MAX_OUTPUT_BYTES } from '../records/written.ts'
@@ -20,10 +21,11 @@ import { readStartable, type StartableWorkflow } from './startable.ts'
 /** How a caller signs: the secret is in a credential, or as it was saved by a release that had none. */
 type StoredSignature = Omit<Signature, 'secret'> & { secret?: string; credentialId?: string }
 
-/** A WEBHOOK_TRIGGER of an active workflow. */
+/** A WEBHOOK_TRIGGER that can be called: that of an active workflow, or for a `test` while an editor listens. */
 export type Webhook = {
   workflow: StartableWorkflow
   node: GraphNode
+  test?: { lease: string }
   method: string
   /** The header that must hold the trigger's secret, in lower case; null if the trigger has no secret. */
   secretHeader: string | null
@@ -72,17 +74,28 @@ export type WebhookCall = {
  */
 export async function findWebhooks(store: Store, workflowId: string, path: string): Promise<Webhook[]> {
   const workflow = await readStartable(store, workflowId, () => true)
-  const nodes = workflow?.active ? workflow.graph.nodes : []
-  const hooks = nodes.flatMap((node) =>
-    isWebhook(node) && (node.config as TriggerConfig).path === path ? [readWebhook(workflow!, node)] : [],
-  )
+  const hooks = workflow?.active ? listWebhooksAt(workflow, path) : []
   if (hooks.length === 0) throw missing('webhook')
   return hooks
+}
+
+/** The triggers of the workflow at a path, one per method. */
+export function listWebhooksAt(workflow: StartableWorkflow, path: string): Webhook[] {
+  return workflow.graph.nodes
+    .filter((node) => isWebhook(node) && (node.config as TriggerConfig).path === path)
+    .map((node) => readWebhook(workflow, node))
 }
 
 /** Whether calls from outside can start at the node. */
 export function isWebhook(node: GraphNode): boolean {
   return node.type === 'WEBHOOK_TRIGGER' && !node.disabled
+}
+
+/** The headers of a call that its trigger does not output, in lower case: they say who calls, or are the service's own. */
+export function listWithheld({ config }: GraphNode): Set<string> {
+  const { secretHeader, signature } = config as TriggerConfig
+  const own = [secretHeader?.name, signature?.header].flatMap((name) => (name ? [name.toLowerCase()] : []))
+  return new Set(['cookie', 'authorization', 'proxy-authorization', CALL_MARK, ...own])
 }
 
 /** What the config of a WEBHOOK_TRIGGER says about calls. */
@@ -165,15 +178,18 @@ export async function startWebhook(
   } & TraceContext,
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
-  const { workflow, node } = hook
+  const { workflow, node, test } = hook
+  // A test call repeats no delivery but one of the same listening: who listens anew wants to see it again.
+  const place = test ? `${node.id} ${test.lease}` : node.id
   // A delivery without an id of its own cannot have started an execution by one, so none is looked for.
-  const own = delivery.id === undefined ? {} : { id: uuidv5(`${node.id} ${delivery.id}`, workflow.id) }
+  const own = delivery.id === undefined ? {} : { id: uuidv5(`${place} ${delivery.id}`, workflow.id) }
   // No client can send this key, since a header cannot hold a line feed.
-  const once = delivery.stamp === undefined ? undefined : `${node.id}\n${delivery.stamp}`
+  const once = delivery.stamp === undefined ? undefined : `${place}\n${delivery.stamp}`
   const data = { ...call }
   const adopt =
     files.length > 0 ? (tx: Tx, id: string) => addFiles(tx, id, workflow.teamId, files) : undefined
-  const start = { node, trigger: 'WEBHOOK' as const, data, inputWarning, by, adopt, ...trace }
+  const draft = test !== undefined
+  const start = { node, trigger: 'WEBHOOK' as const, data, draft, inputWarning, by, adopt, ...trace }
   return addExecution(store, workflow, { origin: 'WEBHOOK', ...own, once, ...start })
 }
 

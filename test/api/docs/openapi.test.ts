@@ -52,7 +52,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
     const others: Record<string, string> = { 'post /api/auth/register': '202' }
     const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : (others[at] ?? '')
-    const beside = at.includes('/hooks/') ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
+    const beside = /\/hooks(-test)?\//.test(at) ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)

@@ -14,6 +14,7 @@ import { createForwarder } from '../../../db/audit/siem/forwarders.ts'
 import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
 import { createBatchRun } from '../../../db/evaluation/batches/create.ts'
+import { listenForCalls } from '../../../db/executions/starts/listeners.ts'
 import { makeResumeToken } from '../../../db/executions/waits/events.ts'
 import { storeFile } from '../../../db/files/store.ts'
 import { createExemplar } from '../../../db/guardrails/exemplars.ts'
@@ -28,6 +29,7 @@ import { createToken } from '../../../db/people/tokens.ts'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { createVariable } from '../../../db/variables/variables.ts'
 import { createWidget } from '../../../db/widgets/widgets.ts'
+import { createExample } from '../../../db/workflows/examples.ts'
 import { updateWorkflow } from '../../../db/workflows/update.ts'
 import { createWorkflow } from '../../../db/workflows/workflows.ts'
 import { keep } from '../../support/keep.ts'
@@ -86,6 +88,9 @@ const IDLE = new Set([
 const ENTRIES: Record<string, string[]> = {
   executeWorkflow: [],
   fireWebhook: [],
+  testWebhook: [],
+  listenForCalls: [],
+  stopListening: [],
   runNode: [],
   evaluateExpression: [],
   checkText: [],
@@ -121,6 +126,9 @@ const ENTRIES: Record<string, string[]> = {
   discardDraft: ['WORKFLOW_DRAFT_DISCARDED'],
   restoreVersion: ['WORKFLOW_VERSION_RESTORED'],
   deleteVersion: ['WORKFLOW_VERSION_DELETED'],
+  createExample: ['WORKFLOW_EXAMPLE_CREATED'],
+  updateExample: ['WORKFLOW_EXAMPLE_UPDATED'],
+  deleteExample: ['WORKFLOW_EXAMPLE_DELETED'],
   exportWorkflow: ['WORKFLOW_EXPORTED'],
   importWorkflow: ['WORKFLOW_CREATED'],
   createVariable: ['VARIABLE_CREATED'],
@@ -277,6 +285,9 @@ async function makeWorld() {
     edges: EDGES,
   })
   await updateWorkflow(scope, workflow.id, { draft: true, nodes: NODES, edges: EDGES })
+  const call = { name: 'World', trigger: 'GET', request: {} }
+  const example = await createExample(scope, workflow.id, call)
+  await listenForCalls(scope, workflow.id)
   const totals = { nodes: 0, works: 0, noted: 0, stopped: 0 }
   const report = JSON.stringify({ mapped: [], problems: [], stickyNotes: 0, totals, groups: [] })
   await db.insertInto('importReports').values({ workflowId: workflow.id, report }).execute()
@@ -428,6 +439,7 @@ async function makeWorld() {
     channelId: channel.id,
     playbookId: playbook.id,
     workflowId: workflow.id,
+    exampleId: example.id,
     judgeId: judge.id,
     batchId: batch.id,
     ruleId: rule.id,
@@ -490,6 +502,7 @@ function fillPath(path: string, world: World, verb: string): string {
     // Only an ended execution can be retried, executed again or deleted.
     '/executions': /\/(retry|rerun)$/.test(path) || verb === 'delete' ? world.endedId : world.executionId,
     nodeId: 'pass',
+    exampleId: world.exampleId,
     recordId: world.recordId,
     fileId: world.fileId,
     alertId: world.alertId,
@@ -552,6 +565,7 @@ function fillBody({ operationId, requestBody }: Operation, world: World, emailTo
   if (operationId === 'acknowledgeAlerts') return { alertIds: [world.alertId], type: 'ANOMALY' }
   if (operationId === 'updateAuditRetention') body.retentionDays = 400
   if (operationId === 'extractCredentials') body.workflowId = world.workflowId
+  if (operationId === 'createExample') body.trigger = 'GET'
   if (operationId === 'createWidget') body.workflowId = world.agentId
   if (operationId === 'startBatch') body.judgeCredentialId = world.judgeId
   if (operationId === 'confirmEmail') body.token = emailToken

@@ -55,3 +55,29 @@ test('each end of a program is told before its next start, whether it was up or 
   ])
   expect(await countStarts()).toBe(4)
 })
+
+test('a stop does not wait for a check that hangs', async () => {
+  const cwd = await mkdtemp(join(tmpdir(), 'children-'))
+  onTestFinished(() => rm(cwd, { recursive: true }))
+  const checked = Promise.withResolvers<void>()
+  const child = superviseChild(
+    {
+      name: 'program',
+      command: '/bin/sleep',
+      args: ['60'],
+      cwd,
+      logFile: join(cwd, 'log'),
+      stopSignal: 'SIGTERM',
+      stopMs: 5_000,
+      async check() {
+        checked.resolve()
+        await new Promise(() => {})
+      },
+      readyMs: 20_000,
+    },
+    { started: () => {}, lost: () => {}, back: () => {} },
+  )
+  await checked.promise
+  await child.stop()
+  await child.ready
+})

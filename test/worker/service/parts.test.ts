@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type Part, startParts } from '../../../worker/service/parts.ts'
 
 const log = pino({ level: 'silent' })
@@ -65,4 +65,17 @@ test('a part that fails to stop keeps no other from it, and is logged', async ()
   await stop(never)
   expect(order).toEqual(['+a', '-a'])
   expect(messages).toEqual(['the engine could not be stopped in order'])
+})
+
+test('what a stop waits for is logged if it takes long', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const messages: string[] = []
+  const heard = pino({}, { write: (line) => void messages.push(JSON.parse(line).msg) })
+  const slow = { start: () => () => new Promise((resolve) => setTimeout(resolve, 3_000)) }
+  const stop = await startParts([note([], 'a'), note([], 'the engine', slow)], heard)
+  const stopped = stop(never)
+  await vi.advanceTimersByTimeAsync(3_000)
+  await stopped
+  vi.useRealTimers()
+  expect(messages).toEqual(['the stop waits for the engine'])
 })

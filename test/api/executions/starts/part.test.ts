@@ -100,6 +100,13 @@ test('outputs of another execution are reused, but not that of the node itself',
   expect(whole.takenOver).toEqual(['fetch'])
   expect(executedIn(whole)).toContain('less')
   expect(executedIn(whole)).not.toContain('send')
+  const path = `/api/workflows/${id}/execute?waitMs=20000`
+  const waited = await service.call('POST', path, service.admin, {
+    teamId,
+    until: 'big',
+    reuseFrom: third.id,
+  })
+  expect([waited.status, waited.body.takenOver]).toEqual([200, ['fetch']])
 })
 
 test('what has changed since is executed again, and a retry keeps to the part', async () => {

@@ -280,3 +280,20 @@ test('files of a request are kept once, and a repeated key starts nothing', asyn
     2,
   )
 })
+
+test.each<[what: string, sent: Sent]>([
+  ['JSON', { headers: json, body: '{"total":120,"tags":["ä",null]}', query: '?a=1&a=2&b=' }],
+  ['a form', { headers: { ...FORM, 'x-thing': ['a', 'b'] }, body: 'total=120&a=1&a=2' }],
+  ['bytes', { headers: { 'content-type': 'image/png' }, body: Buffer.from('iVBORw==', 'base64') }],
+])('the last real call is found, kept as an example, and gives the same output: %s', async (what, sent) => {
+  const real = await called(plain, sent)
+  const list = `/api/executions?workflowId=${plain}&trigger=WEBHOOK&size=1`
+  expect((await service.call('GET', list, service.admin)).body.content[0].id).toBe(real.id)
+  const { request } = await ask<Body>('POST', `/api/workflows/${plain}/examples`, {
+    name: what,
+    trigger: 'hook',
+    request: real.inputData,
+  })
+  expect(request).toEqual(real.inputData)
+  expect(withoutConnection(await executed(plain, request))).toEqual(withoutConnection(real))
+})
