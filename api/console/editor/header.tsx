@@ -124,7 +124,7 @@ export function Header({
             { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
           ]}
         />
-        {onListen && may('OPERATOR') && (
+        {onListen && may('BUILDER') && (
           <Button
             icon="link"
             onClick={onListen}

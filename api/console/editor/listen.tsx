@@ -1,17 +1,16 @@
-import { useQuery } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useEffect } from 'react'
 import { Link } from 'wouter'
-import { listExecutions } from '../executions/data.ts'
 import { go } from '../kit/address.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { CopyButton } from '../kit/controls/copy.tsx'
+import { Refused } from '../kit/states.tsx'
 import { Pill } from '../kit/status.tsx'
 import { useWorkflow } from '../workflows/data.ts'
-import { findHooks, writeHookCurl } from '../workflows/hooks.ts'
+import { findHooks, type Hook, writeHookCurl } from '../workflows/hooks.ts'
 import { type EditorStore, isDirty, useEditor } from './graph/store.ts'
+import { useArrival, useListening } from './listening.ts'
 
-const POLL_MS = 1_000
-/** Who forgets it does not ask the service for ever. */
+/** The test addresses of an editor that was left open do not stay open for ever. */
 const LISTEN_MS = 600_000
 
 type ListenProps = { store: EditorStore; id: string; teamId: string; onClose: () => void }
@@ -20,62 +19,61 @@ type ListenProps = { store: EditorStore; id: string; teamId: string; onClose: ()
 export function Listen({ store, id, teamId, onClose }: ListenProps) {
   const { data: workflow } = useWorkflow(id)
   const dirty = useEditor(store, isDirty)
+  const saved = useEditor(store, (state) => state.saved)
+  const listening = useListening(id)
   const { ready, arrived } = useArrival(id, teamId)
   useEffect(() => {
     const timer = setTimeout(onClose, LISTEN_MS)
     return () => clearTimeout(timer)
   }, [onClose])
   useEffect(() => {
-    // An unsaved draft is not left for it.
+    // What was not saved is not left for it.
     if (arrived && !isDirty(store.get())) go(`/executions/${arrived.id}`)
   }, [arrived, store])
-  const hooks = workflow ? findHooks(workflow) : []
+  const tested = saved ? findHooks({ id, teamId, nodes: saved.nodes }, 'hooks-test') : []
+  const live = workflow?.active ? findHooks(workflow) : []
+  const isReady = ready && listening.data !== undefined
   return (
     <section className="listen-dock" aria-label="Listening for a call">
       <div className="row">
         <span className="listen-sign" aria-hidden="true" />
         <strong role="status">
-          {arrived ? 'A call has arrived' : ready ? 'Listening for a call' : 'Getting ready'}
+          {arrived ? 'A call has arrived' : isReady ? 'Listening for a call' : 'Getting ready'}
         </strong>
-        {workflow && !workflow.active && <Pill tone="warn">Switch the workflow to active first</Pill>}
         <Button small look="plain" icon="close" aria-label="Stop listening" onClick={onClose} />
       </div>
+      {listening.error && <Refused error={listening.error} />}
       {arrived ? (
         <Link className="linked" href={`/executions/${arrived.id}`}>
           Open the execution
         </Link>
       ) : (
-        hooks.map((hook) => (
-          <div key={hook.node.id} className="listen-line">
-            <code className="listen-curl">{writeHookCurl(hook)}</code>
-            <CopyButton text={hook.url} label="Copy the address" />
-            <CopyButton text={writeHookCurl(hook)} label="Copy the curl command" />
-          </div>
-        ))
+        <>
+          {tested.map((hook) => (
+            <Line key={hook.node.id} hook={hook} name="Test" />
+          ))}
+          {live.map((hook) => (
+            <Line key={hook.node.id} hook={hook} name="Live" />
+          ))}
+        </>
       )}
-      {workflow && (dirty || workflow.draftVersion !== null) && (
-        <p className="quiet">
-          Calls start version {workflow.version}, which is published, and not the draft.
-        </p>
-      )}
+      <p className="quiet">
+        {dirty ? 'Test calls execute what was saved last' : 'Test calls execute what is shown here'}
+        {workflow?.active ? `; live ones version ${workflow.version}, which is published.` : '.'}
+      </p>
     </section>
   )
 }
 
-/** The first execution that was not there when one began to listen. */
-function useArrival(workflowId: string, teamId: string) {
-  const [before, setBefore] = useState<ReadonlySet<string>>()
-  const found = useQuery({
-    queryKey: ['executions', 'arrival', workflowId],
-    queryFn: ({ signal }) => listExecutions(teamId, { workflowId, size: 20 }, signal),
-    refetchInterval: POLL_MS,
-    gcTime: 0,
-    staleTime: 0,
-  })
-  const content = found.data?.content
-  useEffect(() => {
-    if (content) setBefore((known) => known ?? new Set(content.map((one) => one.id)))
-  }, [content])
-  const arrived = before && content?.findLast((one) => !before.has(one.id))
-  return { ready: before !== undefined, arrived }
+function Line({ hook, name }: { hook: Hook; name: 'Test' | 'Live' }) {
+  const curl = writeHookCurl(hook)
+  const address = `the ${name.toLowerCase()} address`
+  return (
+    <div className="listen-line">
+      <Pill tone={name === 'Live' ? 'warn' : undefined}>{name}</Pill>
+      <code className="listen-curl">{curl}</code>
+      <CopyButton text={hook.url} label={`Copy ${address}`} />
+      <CopyButton text={curl} label={`Copy the curl command of ${address}`} />
+    </div>
+  )
 }

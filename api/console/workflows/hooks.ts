@@ -1,9 +1,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { addressOf } from '../data/client.ts'
 import { listExecutions, readExecution } from '../executions/data.ts'
-import type { Workflow } from './data.ts'
 
-type Node = Workflow['nodes'][number]
+/** A node of a graph as the API gives it, or as it is in the editor. */
+type Node = {
+  id: string
+  type: string
+  name?: string | undefined
+  config?: unknown
+  disabled?: boolean | undefined
+}
 
 /** A webhook of a workflow: where it is, and what a call of it looks like. */
 export type Hook = {
@@ -21,12 +27,16 @@ export type Hook = {
   headers: string[]
 }
 
-export function findHooks({ id, teamId, nodes }: Pick<Workflow, 'id' | 'teamId' | 'nodes'>): Hook[] {
+/** The webhooks of a graph, at their live addresses or at those for tests. */
+export function findHooks(
+  { id, teamId, nodes }: { id: string; teamId: string; nodes: Node[] },
+  place: 'hooks' | 'hooks-test' = 'hooks',
+): Hook[] {
   return nodes.flatMap((node): Hook[] => {
     if (node.type !== 'WEBHOOK_TRIGGER' || node.disabled) return []
     const { path, method = 'POST', secretHeader, signature } = readConfig(node)
     if (path === undefined) return []
-    const at = `/hooks/${id}/${encodeURIComponent(path)}`
+    const at = `/${place}/${id}/${encodeURIComponent(path)}`
     const sendsBody = !['GET', 'HEAD', 'DELETE'].includes(method)
     return [
       {

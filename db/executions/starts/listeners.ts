@@ -12,7 +12,7 @@ const LEASE_SECONDS = 120
 
 /** What is said to each caller of a test address without a listener: it does not tell whether there is such a workflow. */
 const NOT_LISTENING =
-  'No editor listens for test calls of this webhook: open the workflow, choose "Listen for a call", and call again within two minutes'
+  'No editor listens for test calls of this webhook: open the workflow, choose Listen, and call again within two minutes'
 
 /** A webhook as it can be called for a test. */
 type TestHook = { nodeId: string; method: string; path: string }

@@ -218,4 +218,23 @@ describe.skipIf(missing)('drafts in the editor', () => {
     await dialog().getByRole('button', { name: 'Execute' }).click()
     expect(await openedRun()).toMatchObject({ until: 'no', outputData: { text: 'small' } })
   })
+
+  test('a test call executes the draft while the editor listens, and its execution is opened', async () => {
+    const hook = { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'in' } }
+    const id = await host.create({ nodes: [hook], edges: [] })
+    await signIn(`#/workflows/${id}/edit`)
+    await node('hook').waitFor()
+    await button('Listen').click()
+    await state('Listening for a call')
+    await expectAccessible(page)
+    const shown = await page.getByText('/hooks-test/').textContent()
+    const address = shown!.match(/http\S+/)![0]
+    const send = () => fetch(address, { method: 'POST', body: '{"total":120}' })
+    await button('Stop listening').click()
+    await expect.poll(async () => (await send()).status).toBe(404)
+    await button('Listen').click()
+    await state('Listening for a call')
+    expect((await send()).status).toBe(202)
+    expect(await openedRun()).toMatchObject({ draft: true, trigger: 'WEBHOOK', workflowVersion: 1 })
+  })
 })

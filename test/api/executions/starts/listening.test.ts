@@ -84,7 +84,7 @@ test('a test address is closed until an editor listens, once its time is over, a
   const id = await create({}, { active: true })
   const closed = told(await callTest(id))
   expect(closed.status).toBe(404)
-  expect(closed.message).toContain('choose "Listen for a call"')
+  expect(closed.message).toContain('choose Listen')
   // It says the same of a workflow that does not exist: a caller without credentials learns nothing.
   expect(told(await callTest(randomUUID()))).toEqual(closed)
 
