@@ -37,3 +37,29 @@ export async function runNode(workflowId: string, nodeId: string, json: Single, 
   const param = { id: workflowId, nodeId }
   return write(read(node.run.$post({ param, json }, { headers })))
 }
+
+const examples = resource('examples')
+const example = workflow.examples[':exampleId']
+
+/** What is kept to try a workflow with, by name, without what it holds. */
+export function useExamples(workflowId: string) {
+  return examples.useRead([workflowId], () => read(workflow.examples.$get({ param: { id: workflowId } })))
+}
+
+export function readExample(id: string, exampleId: string) {
+  return read(example.$get({ param: { id, exampleId } }))
+}
+
+type NewExample = Parameters<typeof workflow.examples.$post>[0]['json']
+
+/** Keeps an example, in place of the one with this id if there is one. */
+export function saveExample(id: string, { id: exampleId, ...json }: NewExample & { id: string | undefined }) {
+  const saved = exampleId
+    ? read(example.$put({ param: { id, exampleId }, json }))
+    : read(workflow.examples.$post({ param: { id }, json }))
+  return examples.write(saved, id)
+}
+
+export function deleteExample(id: string, exampleId: string) {
+  return examples.write(read(example.$delete({ param: { id, exampleId } })), id)
+}

@@ -52,7 +52,8 @@ type ValuesProps = {
   chosen?: string
 }
 
-export type Fill = (name: string, make: (now: string) => string) => void
+/** Returns the text of a field as it was; with `make` it becomes what that makes of it. */
+export type Fill = (name: string, make?: (now: string) => string) => string
 
 /** Asks for JSON values, starts an execution with them and goes to it. Ctrl+Enter in a field does it too. */
 export function ValuesDialog({
@@ -70,7 +71,9 @@ export function ValuesDialog({
   const textOf = ({ name, json }: { name: string; json: string }) => typed[name] ?? json
   const fill: Fill = (name, make) => {
     const field = fields.find((one) => one.name === name)
-    if (field) setTyped({ ...typed, [name]: make(textOf(field)) })
+    const text = field ? textOf(field) : ''
+    if (field && make) setTyped((now) => ({ ...now, [name]: make(text) }))
+    return text
   }
   const send = async () => {
     const texts = Object.fromEntries(fields.map((field) => [field.name, textOf(field)]))

@@ -6,6 +6,7 @@ import { Age } from '../../kit/time.tsx'
 import { useRole } from '../../shell/role.tsx'
 import { executeWorkflow } from './data.ts'
 import { type Fill, ValuesDialog } from './dialog.tsx'
+import { Examples } from './examples.tsx'
 import { findReuse, isStart, type StartNode, useLastRun, useRealCall } from './last.ts'
 import { PinChoice } from './pins.tsx'
 
@@ -40,13 +41,13 @@ function writeRequestFor(config: unknown): string {
 function fieldOf(start: StartNode | undefined, id = '') {
   return start?.type === 'WEBHOOK_TRIGGER'
     ? {
-        name: 'request',
+        name: 'request' as const,
         label: 'Request',
         help: 'A call of the webhook: {method, headers, query, body}. It is read as a real call is. Ctrl+Enter executes.',
         json: sent.get(`request ${id} ${start.id}`) ?? writeRequestFor(start.config),
       }
     : {
-        name: 'data',
+        name: 'data' as const,
         label: 'Data',
         help: 'A JSON object: the output of the trigger, $trigger in expressions. Ctrl+Enter executes.',
         json: sent.get(`data ${id} ${start?.id}`) ?? '{\n  \n}',
@@ -133,6 +134,16 @@ export function ExecuteDialog(props: Props) {
           )}
           {!reuses && start?.type === 'WEBHOOK_TRIGGER' && (
             <RealCall teamId={teamId} id={id} start={start} fill={fill} />
+          )}
+          {!reuses && id && start && (
+            <Examples
+              key={start.id}
+              workflowId={id}
+              trigger={start.id}
+              field={field.name}
+              fill={fill}
+              builds={builds}
+            />
           )}
         </>
       )}

@@ -57,7 +57,9 @@ export function useRealCall(teamId: string, workflowId: string | undefined, node
         const { method, headers, query, body } = inputData
         // Nothing of it was kept.
         if (headers === undefined) continue
-        return { at: createdAt, request: { ...(method ? { method } : {}), headers, query, body } }
+        // The body is shown as it was decompressed.
+        const { 'content-encoding': _, ...sent } = headers as Record<string, unknown>
+        return { at: createdAt, request: { ...(method ? { method } : {}), headers: sent, query, body } }
       }
       return null
     },
