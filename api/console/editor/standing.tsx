@@ -3,6 +3,7 @@ import { Button } from '../kit/controls/button.tsx'
 import { Switch } from '../kit/controls/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { useWorkflow } from '../workflows/data.ts'
+import { hasMovedOn } from '../workflows/versions/data.ts'
 import { saveWorkflow } from './data.ts'
 import { keepProblems, liveOf } from './graph/save.ts'
 import { type EditorStore, isDirty, type Live, useEditor } from './graph/store.ts'
@@ -50,12 +51,12 @@ export function News({ store, id, onLoad }: NewsProps) {
   if (!live || !known) return null
   const changed = tellChanged(live, known)
   const { draftVersion: draft, publishedVersion: published } = live
-  const moved = draft !== null && published > draft
+  const moved = hasMovedOn(live)
   if (!changed && !moved) return null
   return (
     <p className="editor-news" role="status">
       {changed ||
-        `Version ${published} was published after this draft was saved. Publishing the draft replaces it.`}
+        `Version ${published} was published after this draft began. Publishing the draft replaces it.`}
       {changed ? (
         <Button small onClick={onLoad} title="Ctrl Z brings yours back">
           Load it

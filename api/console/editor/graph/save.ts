@@ -62,8 +62,9 @@ export function findStore(key: string): EditorStore | undefined {
   return kept.get(key)
 }
 
-export function liveOf({ active, version, publishedVersion, draftVersion }: Omit<Live, 'at'>): Live {
-  return { active, version, publishedVersion, draftVersion, at: Date.now() }
+export function liveOf(told: Omit<Live, 'at'>): Live {
+  const { active, version, publishedVersion, draftVersion, draftBase } = told
+  return { active, version, publishedVersion, draftVersion, draftBase, at: Date.now() }
 }
 
 /** What came of a save: `atOnce` if something has changed that has no versions, such as the name. */
@@ -84,7 +85,7 @@ export async function send(
     if (id === undefined) {
       const made = await saveNewWorkflow(teamId, toSent(draft))
       const faults = readFaults(made.warnings ?? [], draft, true)
-      const live = liveOf({ ...made, version: 1, publishedVersion: 1, draftVersion: null })
+      const live = liveOf({ ...made, version: 1, publishedVersion: 1, draftVersion: null, draftBase: null })
       store.set({ saved: draft, faults, live })
       return { id: made.id, warnings: faults.length, before, live, atOnce: false }
     }
