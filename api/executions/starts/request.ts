@@ -53,7 +53,7 @@ export const requestSchema = v.object({
     ),
   ),
 })
-export type AskedRequest = v.InferOutput<typeof requestSchema>
+type AskedRequest = v.InferOutput<typeof requestSchema>
 
 type Asked = Parameters<typeof findStartHook>[2] & { request: AskedRequest }
 

@@ -68,7 +68,7 @@ export function liveOf(told: Omit<Live, 'at'>): Live {
 }
 
 /** What came of a save: `atOnce` if something has changed that has no versions, such as the name. */
-export type Sent = { id: string; warnings: number; before: Live | null; live: Live; atOnce: boolean }
+export type SaveOutcome = { id: string; warnings: number; before: Live | null; live: Live; atOnce: boolean }
 
 /**
  * Saves what is edited: a new workflow, or as the draft of one. A refusal is kept as faults of the nodes, and thrown; the
@@ -79,7 +79,7 @@ export async function send(
   store: EditorStore,
   types: NodeTypes,
   { teamId, id, over = false }: { teamId: string; id: string | undefined; over?: boolean },
-): Promise<Sent> {
+): Promise<SaveOutcome> {
   const { draft, saved, tag, live: before } = store.get()
   try {
     if (id === undefined) {
