@@ -160,6 +160,23 @@ end $function$;
 CREATE TRIGGER workflow_versions_drafted BEFORE INSERT ON workflow_versions FOR EACH ROW
   EXECUTE FUNCTION keep_drafts();
 
+-- Notes the version that is published when a draft begins; further saves of the draft keep it.
+CREATE OR REPLACE FUNCTION public.note_draft_base()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if new.draft_version is null then
+    new.draft_base := null;
+  elsif old.draft_version is null then
+    new.draft_base := old.version;
+  end if;
+  return new;
+end $function$;
+
+CREATE TRIGGER workflows_draft_begun BEFORE UPDATE OF draft_version ON workflows FOR EACH ROW
+  EXECUTE FUNCTION note_draft_base();
+
 -- A widget whose workflow is deleted is disabled, also if a cascade deletes it.
 CREATE OR REPLACE FUNCTION public.disable_widget()
  RETURNS trigger

@@ -8,7 +8,7 @@ const HEAD = `-- All functions and triggers of the database as they are after th
 /** What the functions are about, each in the order in which they are to be read: a function before the steps that it calls. */
 const NOUNS: Record<string, string> = {
   'People and their rights': 'hold_team hold_right tell_rights tell_instance_rights doubt_email',
-  Workflows: 'queue_schedules keep_notes keep_drafts disable_widget',
+  Workflows: 'queue_schedules keep_notes keep_drafts note_draft_base disable_widget',
   'The places of a workflow with a limit': 'hold_gate open_gate clear_gate',
   'The end of an execution': `execution_ending execution_ended make_callback_due tell_parent end_children
     queue_error_workflow abandon_pauses end_reply sample_run sample_of execution_deleted`,

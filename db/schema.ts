@@ -1335,6 +1335,7 @@ export interface Workflows {
   createdAt: Generated<Timestamp>;
   createdBy: string | null;
   description: string | null;
+  draftBase: number | null;
   draftVersion: number | null;
   id: string;
   /**

@@ -49,6 +49,10 @@ export const WorkflowDetailSchema = v.pipe(
       v.description('The version that triggers, chats, widgets and other workflows execute'),
     ),
     draftVersion: v.pipe(v.nullable(versionSchema), v.description('The version that is the draft')),
+    draftBase: v.pipe(
+      v.nullable(versionSchema),
+      v.description('The version that was published when the draft began; null if that is not known'),
+    ),
     ...warningsEntry,
     ...movedEntry,
   }),

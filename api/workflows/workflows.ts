@@ -71,7 +71,7 @@ const WORKFLOW_LINKS = {
 
 /** The keys of a copy of a workflow that was read, beside those of a new one. */
 const READ_ONLY = [
-  ...['id', 'createdAt', 'updatedAt', 'version', 'publishedVersion', 'draftVersion'],
+  ...['id', 'createdAt', 'updatedAt', 'version', 'publishedVersion', 'draftVersion', 'draftBase'],
   ...['warnings', 'credentials'],
 ]
 

@@ -35,7 +35,7 @@ export async function extractCredentials(
   const teamId = await readOwner(scope.store, 'workflows', workflowId)
   return change(scope, 'CREDENTIALS_EXTRACTED', teamId, async (tx) => {
     const { store, published, draft, next } = await lockVersions(scope.store, tx, workflowId)
-    const { name, version, draftVersion } = published.shown
+    const { name, version, draftVersion, draftBase } = published.shown
     const found = new Map<string, MovedSecret>()
     const options = { teamId, name, requests: true, dryRun, found }
     const move = (stored: StoredVersion) => moveOf(tx, store, stored, options)
@@ -62,6 +62,8 @@ export async function extractCredentials(
       .updateTable('workflows')
       .set({ version: newVersion, draftVersion: newDraft })
       .$if(live.changed, (query) => query.set({ updatedAt: sql<Date>`now()` }))
+      // The draft began with the same graph.
+      .$if(draftBase === version, (query) => query.set({ draftBase: newVersion }))
       .$if(tried?.changed === true, (query) => query.set({ lastDraft: newDraft }))
       .where('id', '=', workflowId)
       .execute()

@@ -116,14 +116,14 @@ export async function applyPatch(
     const origin = { restoredFrom: patch.restore, draft: toDraft, note: patch.publication?.note }
     await addVersion(tx, id, version, { graph, approverIds, notes }, scope.userId, origin)
   }
-  const updatedAt = await storeFields(locked, { ...fields, lastDraft: toDraft && isNew }, told.changed)
+  const stored = await storeFields(locked, { ...fields, lastDraft: toDraft && isNew }, told.changed)
   if (toDraft && isNew) await pruneDrafts(tx, id)
   const { nodes, edges, expressions = 1 } = graph
   const news = { nodes, edges, expressions, credentials: moved.made }
   const warnings = [...(drawn?.warnings ?? []), ...moved.left]
   const { version: publishedVersion, ...changed } = fields
   const settings = { ...fields.settings, strict: next.strict, notes }
-  const result = { ...old, ...changed, settings, updatedAt, version, publishedVersion, ...news, warnings }
+  const result = { ...old, ...changed, settings, ...stored, version, publishedVersion, ...news, warnings }
   return {
     act: actOf(patch, old.active, fields.active),
     result,

@@ -54,6 +54,7 @@ export type WorkflowDetail = Workflow &
     version: number
     publishedVersion: number
     draftVersion: number | null
+    draftBase: number | null
   }
 
 /** A workflow that has been saved, what in its graph may be a mistake, and the credentials that it has got secrets in. */
@@ -189,7 +190,7 @@ export async function readWorkflow(
 ): Promise<WorkflowDetail & { warnings: Problem[] }> {
   const row = await scope.store.db
     .selectFrom('workflows')
-    .select([...COLUMNS, 'version', 'draftVersion', 'settings'])
+    .select([...COLUMNS, 'version', 'draftVersion', 'draftBase', 'settings'])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('workflow')
@@ -227,7 +228,7 @@ export async function deleteWorkflow(scope: Scope, id: string): Promise<string[]
 export async function lockWorkflow(tx: Tx, id: string) {
   const row = await tx
     .selectFrom('workflows')
-    .select([...COLUMNS, 'version', 'draftVersion', 'lastDraft', 'settings'])
+    .select([...COLUMNS, 'version', 'draftVersion', 'draftBase', 'lastDraft', 'settings'])
     .where('id', '=', id)
     .forUpdate()
     .executeTakeFirst()

@@ -170,10 +170,11 @@ export function Editor(props: EditorProps) {
         <Executing
           {...props}
           until={editing.until}
-          save={dirty && !readOnly ? saving.save : undefined}
+          save={(dirty || !id) && !readOnly ? saving.save : undefined}
           onClose={() => {
             editing.setUntil(undefined)
             close()
+            saving.follow()
           }}
         />
       )}

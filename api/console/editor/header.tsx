@@ -29,21 +29,8 @@ type HeaderProps = {
 }
 
 /** The workflow's name, and what can be done with it as a whole. */
-export function Header({
-  store,
-  id,
-  readOnly,
-  busy,
-  view,
-  onView,
-  onSave,
-  onPublish,
-  onDiscard,
-  onExecute,
-  onListen,
-  onHelp,
-  onSettings,
-}: HeaderProps) {
+export function Header(props: HeaderProps) {
+  const { store, id, readOnly, busy, view, onView, onSave, onPublish, onExecute, onListen } = props
   const name = useEditor(store, ({ draft }) => draft.name)
   const dirty = useEditor(store, isDirty)
   const live = useEditor(store, (state) => state.live)
@@ -85,45 +72,7 @@ export function Header({
             </button>
           ))}
         </fieldset>
-        <Menu
-          trigger={<Button look="plain" icon="more" aria-label="More" />}
-          items={[
-            ...(readOnly
-              ? []
-              : [{ label: 'Description', icon: 'edit' as const, onClick: () => setDescribing(true) }]),
-            { label: 'Settings', icon: 'settings', onClick: onSettings },
-            ...(id
-              ? [
-                  { label: 'Versions', icon: 'schedules' as const, href: `/workflows/${id}/versions` },
-                  ...(drafted
-                    ? [
-                        {
-                          label: 'Export the draft',
-                          icon: 'download' as const,
-                          onClick: () => download(id, name, '?version=draft'),
-                        },
-                      ]
-                    : []),
-                  {
-                    label: drafted ? 'Export what is published' : 'Export',
-                    icon: 'download' as const,
-                    onClick: () => download(id, name),
-                  },
-                ]
-              : []),
-            ...(drafted && !readOnly
-              ? [
-                  {
-                    label: 'Discard the draft',
-                    icon: 'trash' as const,
-                    danger: true,
-                    onClick: onDiscard,
-                  },
-                ]
-              : []),
-            { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
-          ]}
-        />
+        <More {...props} name={name} drafted={drafted} onDescribe={() => setDescribing(true)} />
         {onListen && may('BUILDER') && (
           <Button
             icon="link"
@@ -163,6 +112,55 @@ export function Header({
 
       {describing && <Description store={store} onClose={() => setDescribing(false)} />}
     </header>
+  )
+}
+
+type MoreProps = Pick<HeaderProps, 'id' | 'readOnly' | 'onDiscard' | 'onHelp' | 'onSettings'> & {
+  name: string
+  drafted: boolean
+  onDescribe: () => void
+}
+
+/** What is done less often. */
+function More({ id, readOnly, name, drafted, onDescribe, onDiscard, onHelp, onSettings }: MoreProps) {
+  return (
+    <Menu
+      trigger={<Button look="plain" icon="more" aria-label="More" />}
+      items={[
+        ...(readOnly ? [] : [{ label: 'Description', icon: 'edit' as const, onClick: onDescribe }]),
+        { label: 'Settings', icon: 'settings', onClick: onSettings },
+        ...(id
+          ? [
+              { label: 'Versions', icon: 'schedules' as const, href: `/workflows/${id}/versions` },
+              ...(drafted
+                ? [
+                    {
+                      label: 'Export the draft',
+                      icon: 'download' as const,
+                      onClick: () => download(id, name, '?version=draft'),
+                    },
+                  ]
+                : []),
+              {
+                label: drafted ? 'Export what is published' : 'Export',
+                icon: 'download' as const,
+                onClick: () => download(id, name),
+              },
+            ]
+          : []),
+        ...(drafted && !readOnly
+          ? [
+              {
+                label: 'Discard the draft',
+                icon: 'trash' as const,
+                danger: true,
+                onClick: onDiscard,
+              },
+            ]
+          : []),
+        { label: 'Keys of the canvas', icon: 'help', onClick: onHelp },
+      ]}
+    />
   )
 }
 

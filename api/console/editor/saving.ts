@@ -1,11 +1,11 @@
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { isRefused, problemsOf } from '../data/refusal.ts'
 import { go } from '../kit/address.ts'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { useConfirm } from '../kit/overlays/confirm.tsx'
 import { discardDraft, readShown } from './data.ts'
 import type { NodeTypes } from './graph/kinds.ts'
-import { moveStore, type Sent, send, takeShown } from './graph/save.ts'
+import { moveStore, type SaveOutcome, send, takeShown } from './graph/save.ts'
 import { type EditorStore, isDirty } from './graph/store.ts'
 
 export type EditorProps = {
@@ -21,26 +21,32 @@ export type EditorProps = {
 export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {
   const confirm = useConfirm()
   const [busy, setBusy] = useState(false)
+  /** What a new workflow has become, before the page has gone to its address. */
+  const made = useRef(id)
   const save = async (over = false): Promise<string> => {
     setBusy(true)
     try {
-      const sent = await send(store, types, { teamId, id, over })
+      const sent = await send(store, types, { teamId, id: made.current, over })
+      made.current = sent.id
       notify(tellSaved(sent))
       return sent.id
     } finally {
       setBusy(false)
     }
   }
-  const follow = (made: string) => {
-    if (id !== undefined) return
-    moveStore(storeKey, made)
-    go(`/workflows/${made}/edit`, { replace: true })
+  /** Edits a new workflow that was saved on at its own address. */
+  const follow = () => {
+    if (id !== undefined || made.current === undefined) return
+    if (!location.hash.startsWith('#/workflows/new')) return
+    moveStore(storeKey, made.current)
+    go(`/workflows/${made.current}/edit`, { replace: true })
   }
   /** Whether all is saved by now. */
   const saveHere = async (): Promise<boolean> => {
     if (busy) return false
     try {
-      follow(await save())
+      await save()
+      follow()
       return true
     } catch (error) {
       if (isRefused(error, 412)) {
@@ -81,6 +87,7 @@ export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {
   return {
     busy,
     save,
+    follow,
     saveHere,
     load,
     discard,
@@ -90,7 +97,7 @@ export function useSaving({ store, types, teamId, id, storeKey }: EditorProps) {
 }
 
 /** Says what came of a save, and what of it counts at once. */
-function tellSaved({ warnings, before, live, atOnce }: Sent): string {
+function tellSaved({ warnings, before, live, atOnce }: SaveOutcome): string {
   const drafted = live.draftVersion !== null && live.draftVersion !== before?.draftVersion
   const said = [
     before && drafted ? 'Saved as a draft' : 'Saved',

@@ -3,6 +3,7 @@ import { Button } from '../kit/controls/button.tsx'
 import { Switch } from '../kit/controls/input.tsx'
 import { notify, notifyError } from '../kit/notices.tsx'
 import { useWorkflow } from '../workflows/data.ts'
+import { hasMovedOn } from '../workflows/versions/data.ts'
 import { saveWorkflow } from './data.ts'
 import { keepProblems, liveOf } from './graph/save.ts'
 import { type EditorStore, isDirty, type Live, useEditor } from './graph/store.ts'
@@ -12,23 +13,26 @@ type StandingProps = { store: EditorStore; id: string | undefined; readOnly: boo
 /** Beside the name: whether what one sees is live, and what is. */
 export function Standing({ store, id, readOnly }: StandingProps) {
   const dirty = useEditor(store, isDirty)
-  const { live } = useNewest(store, id)
-  const [own, rest] = live ? tellStanding(live, dirty) : [dirty ? 'Not saved yet' : 'Saved', '']
+  const { live, known } = useNewest(store, id)
+  const drafted = known !== null && known.version !== known.publishedVersion
+  const [own, rest] = live ? tellStanding(live, dirty, drafted) : [dirty ? 'Not saved yet' : 'Saved', '']
   return (
     <span className="editor-state" role="status">
-      <span className={dirty || live?.draftVersion ? 'editor-own' : undefined}>{own}</span>
+      <span className={dirty || drafted ? 'editor-own' : undefined}>{own}</span>
       <span className="quiet">{[readOnly ? 'Read-only' : '', rest].filter(Boolean).join('. ')}</span>
     </span>
   )
 }
 
-function tellStanding({ active, draftVersion, publishedVersion }: Live, dirty: boolean): [string, string] {
-  const published = active
-    ? `Live is version ${publishedVersion}`
-    : `Published is version ${publishedVersion}, inactive`
+function tellStanding(
+  { active, publishedVersion: version }: Live,
+  dirty: boolean,
+  drafted: boolean,
+): [string, string] {
+  const published = active ? `Live is version ${version}` : `Published is version ${version}, inactive`
   if (dirty) return ['Unsaved changes', published]
-  if (draftVersion !== null) return ['Draft, not live', published]
-  return active ? [`Live: version ${publishedVersion}`, ''] : [`Version ${publishedVersion}`, 'inactive']
+  if (drafted) return ['Draft, not live', published]
+  return active ? [`Live: version ${version}`, ''] : [`Version ${version}`, 'inactive']
 }
 
 /**
@@ -50,12 +54,12 @@ export function News({ store, id, onLoad }: NewsProps) {
   if (!live || !known) return null
   const changed = tellChanged(live, known)
   const { draftVersion: draft, publishedVersion: published } = live
-  const moved = draft !== null && published > draft
+  const moved = hasMovedOn(live)
   if (!changed && !moved) return null
   return (
     <p className="editor-news" role="status">
       {changed ||
-        `Version ${published} was published after this draft was saved. Publishing the draft replaces it.`}
+        `Version ${published} was published after this draft began. Publishing the draft replaces it.`}
       {changed ? (
         <Button small onClick={onLoad} title="Ctrl Z brings yours back">
           Load it

@@ -77,13 +77,13 @@ async function publishDraft(
   const { active: wasActive, version: before } = published.shown
   const told = describeChange({ version: before, active: wasActive }, { version, active })
   const fields = { name, description, active, settings, version, draftVersion: null, lastDraft: false }
-  const updatedAt = await storeFields(locked, fields, told.changed)
+  const written = await storeFields(locked, fields, told.changed)
   const { edges, expressions = 1 } = stored.graph
   const nodes = stored.graph.nodes.map(await presentApprovers(store, teamId, stored.approverIds))
   const numbers = { version, publishedVersion: version, draftVersion: null }
   const news = { nodes, edges, expressions, warnings: [], credentials: [] }
   return {
-    result: { ...shown, active, updatedAt, ...numbers, ...news },
+    result: { ...shown, active, ...written, ...numbers, ...news },
     resourceId: id,
     details: {
       name,

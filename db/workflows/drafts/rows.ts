@@ -16,24 +16,24 @@ type Fields = {
 }
 
 /**
- * Stores the fields, of which `changed` are others than before. Returns when the workflow was last changed: a draft
- * changes nothing that counts.
+ * Stores the fields, of which `changed` are others than before. Returns when the workflow was last changed (a draft
+ * changes nothing that counts), and which version was published when its draft began.
  */
 export async function storeFields(
   { tx, published }: LockedWorkflow,
   { lastDraft, ...fields }: Fields,
   changed: string[],
-): Promise<Date> {
+): Promise<{ updatedAt: Date; draftBase: number | null }> {
   const { id } = published.shown
   const counts = changed.some((key) => key !== 'draftVersion')
-  const { updatedAt } = await tx
+  const stored = await tx
     .updateTable('workflows')
     .set({ ...fields, settings: json(storeSettings(fields.settings)) })
     .$if(lastDraft, (query) => query.set({ lastDraft: fields.draftVersion }))
     .$if(counts, (query) => query.set({ updatedAt: sql<Date>`now()` }))
     .where('id', '=', id)
-    .returning('updatedAt')
+    .returning(['updatedAt', 'draftBase'])
     .executeTakeFirstOrThrow()
   if (changed.includes('settings')) await openGates(tx, id)
-  return updatedAt
+  return stored
 }

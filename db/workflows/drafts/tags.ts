@@ -13,6 +13,7 @@ export type ShownWorkflow = {
   version: number
   publishedVersion: number
   draftVersion: number | null
+  draftBase: number | null
 }
 
 /**

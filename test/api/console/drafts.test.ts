@@ -157,11 +157,24 @@ describe.skipIf(missing)('drafts in the editor', () => {
     await button('Sign out').click()
     await signIn(`#/workflows/${id}/edit`, (await host.signUp('OPERATOR')).email)
     await node('last').waitFor()
-    await state('Live is version 1')
+    await state('Live: version 1')
     expect(await page.getByRole('button', { name: /^(Save|Publish)/ }).count()).toBe(0)
     await page.goto(`${origin}/#/workflows/${id}/versions`)
     await heading('Version 1, live')
     expect(await page.getByRole('button', { name: /Publish/ }).count()).toBe(0)
+  })
+
+  test('a new workflow whose first execution is refused is saved once', async () => {
+    await signIn('#/workflows/new')
+    await node('start').waitFor()
+    await page.getByLabel('Name of the workflow').fill(`Once ${randomUUID()}`)
+    await button('Execute').click()
+    await dialog().getByLabel('Data').fill('[1]')
+    await dialog().getByRole('button', { name: 'Save and execute' }).click()
+    await dialog().getByText('must be an object').waitFor()
+    await dialog().getByLabel('Data').fill('{}')
+    await dialog().getByRole('button', { name: 'Save and execute' }).click()
+    expect(await openedRun()).toMatchObject({ status: 'SUCCESS', workflowVersion: 1, draft: false })
   })
 
   test('the last real call is tried again, and then only up to a node', async () => {

@@ -61,7 +61,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await expect.poll(wires).toBe(4)
     const name = await save('By mouse')
     const id = await page.url().split('/').at(-2)!
-    await page.getByRole('button', { name: 'Execute' }).click()
+    await page.getByRole('button', { name: 'Execute', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Execute' }).click()
     await page.waitForURL(/#\/executions/)
     expect(await ended(id)).toBe('SUCCESS')

@@ -125,8 +125,9 @@ test('a draft lives beside what is published until it is published or discarded'
 })
 
 test('a save that publishes leaves a draft alone, which is then published as a new version', async () => {
-  const { ask } = await create([2])
+  const { ask, save } = await create([2])
   const draft = await ask('GET', '?version=draft')
+  expect(draft.body.draftBase).toBe(1)
   const put = await ask('PUT', '', graph(3), match(await ask('GET')))
   expect(put.body).toMatchObject({ version: 3, publishedVersion: 3, draftVersion: 2 })
   const after = await ask('GET', '?version=draft')
@@ -136,6 +137,12 @@ test('a save that publishes leaves a draft alone, which is then published as a n
   expect(published.body).toMatchObject({ version: 4, publishedVersion: 4, draftVersion: null })
   expect(setOf(published.body)).toBe(2)
   expect((await ask('GET', '/versions')).body.content[0]).toMatchObject({ version: 4, restoredFrom: 2 })
+  // What was published when the draft began is known, however often both are saved since.
+  expect((await save(5)).body).toMatchObject({ draftVersion: 5, draftBase: 4 })
+  await ask('PUT', '', graph(6))
+  expect((await save(7)).body).toMatchObject({ draftVersion: 7, publishedVersion: 6, draftBase: 4 })
+  expect((await ask('GET')).body).toMatchObject({ draftVersion: 7, draftBase: 4 })
+  expect((await ask('POST', '/publish', {})).body).toMatchObject({ version: 7, draftBase: null })
 })
 
 test('any other version is published as a new one, and the draft stays', async () => {

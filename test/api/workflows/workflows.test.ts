@@ -83,6 +83,7 @@ test('nodes, edges and description may be left out', async () => {
     version: 1,
     publishedVersion: 1,
     draftVersion: null,
+    draftBase: null,
   })
 })
 
@@ -102,6 +103,7 @@ test('a read returns the graph in its stored form, with settings and version', a
     version: 1,
     publishedVersion: 1,
     draftVersion: null,
+    draftBase: null,
   })
 })
 

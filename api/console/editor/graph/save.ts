@@ -62,12 +62,13 @@ export function findStore(key: string): EditorStore | undefined {
   return kept.get(key)
 }
 
-export function liveOf({ active, version, publishedVersion, draftVersion }: Omit<Live, 'at'>): Live {
-  return { active, version, publishedVersion, draftVersion, at: Date.now() }
+export function liveOf(told: Omit<Live, 'at'>): Live {
+  const { active, version, publishedVersion, draftVersion, draftBase } = told
+  return { active, version, publishedVersion, draftVersion, draftBase, at: Date.now() }
 }
 
 /** What came of a save: `atOnce` if something has changed that has no versions, such as the name. */
-export type Sent = { id: string; warnings: number; before: Live | null; live: Live; atOnce: boolean }
+export type SaveOutcome = { id: string; warnings: number; before: Live | null; live: Live; atOnce: boolean }
 
 /**
  * Saves what is edited: a new workflow, or as the draft of one. A refusal is kept as faults of the nodes, and thrown; the
@@ -78,13 +79,13 @@ export async function send(
   store: EditorStore,
   types: NodeTypes,
   { teamId, id, over = false }: { teamId: string; id: string | undefined; over?: boolean },
-): Promise<Sent> {
+): Promise<SaveOutcome> {
   const { draft, saved, tag, live: before } = store.get()
   try {
     if (id === undefined) {
       const made = await saveNewWorkflow(teamId, toSent(draft))
       const faults = readFaults(made.warnings ?? [], draft, true)
-      const live = liveOf({ ...made, version: 1, publishedVersion: 1, draftVersion: null })
+      const live = liveOf({ ...made, version: 1, publishedVersion: 1, draftVersion: null, draftBase: null })
       store.set({ saved: draft, faults, live })
       return { id: made.id, warnings: faults.length, before, live, atOnce: false }
     }

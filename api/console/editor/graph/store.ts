@@ -20,6 +20,8 @@ export type Live = {
   version: number
   publishedVersion: number
   draftVersion: number | null
+  /** The version that was published when the draft began; null if that is not known. */
+  draftBase: number | null
   /** When it said so, in milliseconds. */
   at: number
 }

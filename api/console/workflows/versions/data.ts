@@ -1,6 +1,6 @@
 import { api, keepRows, read, readTagged } from '../../data/client.ts'
 import { resource } from '../../data/resource.ts'
-import { changeTagged } from '../data.ts'
+import { changeTagged, type Workflow } from '../data.ts'
 
 const { useRead, write } = resource('workflows')
 
@@ -61,6 +61,16 @@ export function useStanding(id: string) {
     () => readTagged(api.api.workflows[':id'].$get({ param: { id }, query: {} })),
     { gcTime: 0, staleTime: 0 },
   )
+}
+
+/** Whether another version was published after the draft began. */
+export function hasMovedOn({
+  draftVersion,
+  draftBase,
+  publishedVersion,
+}: Pick<Workflow, 'draftVersion' | 'draftBase' | 'publishedVersion'>): boolean {
+  if (draftVersion === null) return false
+  return draftBase === null ? publishedVersion > draftVersion : publishedVersion !== draftBase
 }
 
 type Publication = { version?: number; note?: string | null; active?: boolean }

@@ -8,7 +8,7 @@ import { Dialog, FormDialog } from '../../kit/overlays/dialog.tsx'
 import { Loaded, Refused } from '../../kit/states.tsx'
 import { useWork } from '../../kit/work.ts'
 import type { Workflow } from '../data.ts'
-import { type Published, publishVersion, useStanding } from './data.ts'
+import { hasMovedOn, type Published, publishVersion, useStanding } from './data.ts'
 import { Difference } from './diff.tsx'
 import '../workflows.css'
 
@@ -90,10 +90,10 @@ function Asked({ now, tag, refresh, known, version, switchOn = false, ...props }
       onSubmit={() => publish()}
     >
       <p>{tellEffect(now, target)}</p>
-      {isDraft && published > target && (
+      {isDraft && hasMovedOn(now) && (
         <p className="hint">
-          Version {published} was published after this draft was saved. Publishing the draft replaces it: what
-          it has and the draft has not is marked as removed below.
+          Version {published} was published after this draft began. Publishing the draft replaces it: what it
+          has and the draft has not is marked as removed below.
         </p>
       )}
       {!same && (
