@@ -1,5 +1,5 @@
--- Who waits in an editor for test calls of a workflow's webhooks, and until when unless they say so again. `lease` is
--- made anew by each listener who begins: calls that repeat a delivery are told apart by it.
+-- The editors that wait for test calls of a workflow's webhooks, each until it expires or is renewed. A listener that
+-- begins gets a new `lease`: a delivery that is sent again is known only within one lease.
 create table webhook_listeners (
   workflow_id uuid not null references workflows on delete cascade,
   listener text not null,

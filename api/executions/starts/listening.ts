@@ -69,8 +69,8 @@ export function createListeningRoutes({ publicUrl }: ApiDeps) {
         summary: 'Listen for test calls',
         description:
           'Opens `/hooks-test/:workflowId/:path` for two minutes: calls execute the draft, or the published version ' +
-          'if there is no draft. Who sends the request again meanwhile keeps it open. A call that repeats a delivery ' +
-          'is told apart within this time; who listens anew later can have it delivered again.',
+          'if there is no draft. Another request within this time keeps it open for longer. A delivery that is sent ' +
+          'again starts nothing within this time; once it was closed and opened anew, it does.',
         role: 'BUILDER',
         ...shared,
         responses: { 200: LISTENING_RESPONSE },

@@ -10,7 +10,7 @@ import { isWebhook, listWebhooksAt, readWebhook, type Webhook } from './webhooks
 /** How long a listener hears test calls without saying again that it listens. */
 const LEASE_SECONDS = 120
 
-/** What is said to each caller of a test address without a listener: it does not tell whether there is such a workflow. */
+/** The answer of a test address without a listener: the same for a workflow that does not exist. */
 const NOT_LISTENING =
   'No editor listens for test calls of this webhook: open the workflow, choose Listen, and call again within two minutes'
 
@@ -30,8 +30,8 @@ export type Listening = {
 }
 
 /**
- * Has test calls of the workflow's webhooks heard for two minutes from now (BUILDER); whoever calls it again within
- * this time goes on listening. Throws NOT_FOUND.
+ * Opens the workflow's test addresses for two minutes from now (BUILDER). A second call within this time keeps them open
+ * for longer. Throws NOT_FOUND.
  */
 export async function listenForCalls(scope: Scope, workflowId: string): Promise<Listening> {
   const { store } = scope

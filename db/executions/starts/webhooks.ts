@@ -179,7 +179,7 @@ export async function startWebhook(
 ): Promise<StartedExecution> {
   const by = { kind: 'SYSTEM' as const, id: null, name: 'webhook' }
   const { workflow, node, test } = hook
-  // A test call repeats no delivery but one of the same listening: who listens anew wants to see it again.
+  // A test call repeats only deliveries of the same listening, so that a delivery can be tested again after it.
   const place = test ? `${node.id} ${test.lease}` : node.id
   // A delivery without an id of its own cannot have started an execution by one, so none is looked for.
   const own = delivery.id === undefined ? {} : { id: uuidv5(`${place} ${delivery.id}`, workflow.id) }
