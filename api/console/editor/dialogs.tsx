@@ -1,9 +1,10 @@
 import { ExecuteDialog } from '../executions/starts/execute.tsx'
-import { notify } from '../kit/notices.tsx'
+import { notify, notifyError } from '../kit/notices.tsx'
 import { useRole } from '../shell/role.tsx'
 import { PublishDialog } from '../workflows/versions/publishing.tsx'
+import { readShown } from './data.ts'
 import { nameNode } from './graph/kinds.ts'
-import { keepProblems, settleSaved } from './graph/save.ts'
+import { keepProblems, liveOf, settleSaved } from './graph/save.ts'
 import type { EditorProps } from './saving.ts'
 
 type ExecutingProps = EditorProps & {
@@ -44,6 +45,11 @@ type PublishingProps = EditorProps & { id: string; switchOn: boolean; onClose: (
 /** Publishes what is saved; what is wrong with it is marked on its nodes. */
 export function Publishing({ store, types, id, switchOn, onClose }: PublishingProps) {
   const { draft, live } = store.get()
+  /** Another version went live: the draft stays what one edits. */
+  const keepDraft = async () => {
+    const { body, tag } = await readShown(id)
+    store.set({ tag, live: liveOf(body) })
+  }
   return (
     <PublishDialog
       id={id}
@@ -51,7 +57,10 @@ export function Publishing({ store, types, id, switchOn, onClose }: PublishingPr
       known={live?.draftVersion ?? null}
       switchOn={switchOn}
       onClose={onClose}
-      onPublished={(now) => settleSaved(store, types, draft, now)}
+      onPublished={(now) => {
+        if (now.body.draftVersion === null) settleSaved(store, types, draft, now)
+        else void keepDraft().catch(notifyError)
+      }}
       onProblems={(error) => {
         keepProblems(store, draft, error, 'published')
         notify('Not published: see what is wrong', 'bad')

@@ -25,7 +25,7 @@ describe.skipIf(missing)('drafts in the editor', () => {
   const node = (id: string) => page.getByTestId(`rf__node-${id}`)
   const dialog = () => page.getByRole('dialog')
   const button = (name: string) => page.getByRole('button', { name, exact: true })
-  const state = (text: string) => page.getByRole('status').getByText(text).waitFor()
+  const state = (text: string) => page.getByRole('status').getByText(text, { exact: true }).waitFor()
   const read = (id: string) => host.ask<Stored>('GET', `/api/workflows/${id}`)
   const publish = (id: string, text: string) =>
     host.ask('PUT', `/api/workflows/${id}`, {
@@ -139,8 +139,15 @@ describe.skipIf(missing)('drafts in the editor', () => {
 
     await removeNode('start')
     // Beside a draft, the switch asks which version is to be live.
-    await page.getByRole('switch', { name: 'Active' }).click()
-    await dialog().getByRole('button', { name: 'Switch on version 1' }).waitFor()
+    const active = page.getByRole('switch', { name: 'Active' })
+    await active.click()
+    await dialog().getByRole('button', { name: 'Switch on version 1' }).click()
+    await state('Draft, not live')
+    await state('Live is version 1')
+    expect(await node('start').count()).toBe(0)
+    await active.click()
+    await state('Published is version 1, inactive')
+    await active.click()
     await dialog().getByRole('button', { name: 'Publish and switch on' }).click()
     await page.getByRole('region', { name: 'Problems' }).getByText('Not published').waitFor()
     expect(await read(id)).toMatchObject({ version: 1, active: false })
@@ -149,7 +156,7 @@ describe.skipIf(missing)('drafts in the editor', () => {
     await node('last').waitFor()
     await state('Version 1')
     expect(await read(id)).toMatchObject({ version: 1, draftVersion: null })
-    await page.getByRole('switch', { name: 'Active' }).click()
+    await active.click()
     await state('Live: version 1')
 
     // Those who may not build see what is live, and are offered nothing of this.
