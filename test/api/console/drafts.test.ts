@@ -80,6 +80,8 @@ describe.skipIf(missing)('drafts in the editor', () => {
     await dialog().getByRole('button', { name: 'Execute' }).click()
     expect(await openedRun()).toMatchObject({ workflowVersion: 2, draft: true })
     await page.getByText('A test: it tried version 2').waitFor()
+    // What is still loading fades in.
+    await page.getByRole('region', { name: /^Graph of/ }).waitFor()
     await expectAccessible(page)
     await page.goto(`${origin}/#/workflows/${id}`)
     await page.getByText('There is a draft that is not: version 2').waitFor()

@@ -38,6 +38,7 @@ test('every route that reads a body from a stranger has limits of its own, and a
   expect(open.filter(({ rule }) => rule.anyBody).map(({ path }) => path)).toEqual([
     '/resume/:token',
     '/hooks/:workflowId/:path',
+    '/hooks-test/:workflowId/:path',
   ])
   const login = (body: string | ReadableStream, more = {}) =>
     service.app.request('/api/auth/login', {
