@@ -118,7 +118,9 @@ describe.skipIf(missing)('drafts in the editor', () => {
     await heading('Version 6, live')
   })
 
-  test('what two tabs do to one draft is said, and what cannot be published is marked on its nodes', async () => {
+  test('what two tabs do to one draft is said, and what cannot be published is marked on its nodes', {
+    tags: 'long',
+  }, async () => {
     const id = await createLive()
     await host.ask('PUT', `/api/workflows/${id}`, { active: false })
     await signIn(`#/workflows/${id}/edit`)

@@ -317,7 +317,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await expect.poll(async () => (await config()).url).toContain('$uppercase()')
   })
 
-  test('what was typed stays what it is, and the fields of the node before are known without a run', async () => {
+  test('what was typed stays what it is, and the fields of the node before are known without a run', {
+    tags: 'long',
+  }, async () => {
     const hook = { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'a' } }
     const pass = { id: 'pass', type: 'NO_OP', config: {} }
     const last = { id: 'last', type: 'IF_ELSE', config: { condition: '' } }

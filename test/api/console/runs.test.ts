@@ -127,7 +127,9 @@ describe.skipIf(missing)('the lists of executions and approvals', () => {
       expect((await host.request(`/api/executions/${run}`, { as: host.admin })).status).toBe(404)
   })
 
-  test('several are retried only after a question, in the current version, and are marked then', async () => {
+  test('several are retried only after a question, in the current version, and are marked then', {
+    tags: 'long',
+  }, async () => {
     const graph = (end: string) => ({
       nodes: [
         start,

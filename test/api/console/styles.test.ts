@@ -54,7 +54,9 @@ describe.skipIf(missing)('the styles of pages', () => {
     page = browser.page
   })
 
-  test('the editor looks the same after other pages as it does when it is loaded first', async () => {
+  test('the editor looks the same after other pages as it does when it is loaded first', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
