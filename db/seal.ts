@@ -12,10 +12,11 @@ export type Keys = { current: string; byId: ReadonlyMap<string, Buffer> }
 
 /** The usual version of an envelope. Others have the same form, and cannot be taken for it. */
 export const PLAIN = 1
-const ID_BYTES = 8
+/** How long the id of a key is in the head of an envelope, filled up with NUL; it comes after the version's byte. */
+export const KEY_ID_BYTES = 8
 const IV_BYTES = 12
 const TAG_BYTES = 16
-const HEAD = 1 + ID_BYTES + IV_BYTES + TAG_BYTES
+const HEAD = 1 + KEY_ID_BYTES + IV_BYTES + TAG_BYTES
 
 const derived = new WeakMap<Keys, Map<string, KeyObject>>()
 
@@ -44,7 +45,7 @@ export function seal(
   plain: Uint8Array,
   version = PLAIN,
 ): Buffer {
-  const head = Buffer.alloc(1 + ID_BYTES)
+  const head = Buffer.alloc(1 + KEY_ID_BYTES)
   head[0] = version
   head.write(keys.current, 1, 'ascii')
   const iv = randomBytes(IV_BYTES)
@@ -67,7 +68,7 @@ export function unseal(
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const made = readSeal(bytes)
   if (made?.version !== version) throw new Error('not a sealed value')
-  const head = bytes.subarray(0, 1 + ID_BYTES)
+  const head = bytes.subarray(0, 1 + KEY_ID_BYTES)
   const iv = bytes.subarray(head.length, head.length + IV_BYTES)
   const decipher = createDecipheriv('aes-256-gcm', purposeKey(keys, purpose, made.keyId), iv, {
     authTagLength: TAG_BYTES,
@@ -80,7 +81,7 @@ export function unseal(
 /** The version and the key that an envelope names, which only `unseal` proves; undefined if it is too short for one. */
 export function readSeal(sealed: Uint8Array): { version: number; keyId: string } | undefined {
   if (sealed.length < HEAD) return undefined
-  const keyId = Buffer.from(sealed.subarray(1, 1 + ID_BYTES))
+  const keyId = Buffer.from(sealed.subarray(1, 1 + KEY_ID_BYTES))
     .toString('ascii')
     .replace(/\0+$/, '')
   return { version: sealed[0]!, keyId }

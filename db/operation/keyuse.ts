@@ -4,20 +4,21 @@ import { type Rotation, rotateCredentials } from '../credentials/rotate.ts'
 import { rotateChannels } from '../monitoring/channels/rotate.ts'
 import type { Scope, Store } from '../scope.ts'
 import { rotateExamples } from '../workflows/examplevalues.ts'
+import { keyIdWithin } from './reseal.ts'
 import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 
 /** What else than credentials is sealed or signed with a key, and where its id is. */
 const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<unknown> }> = {
-  outputs: { from: sql`blobs`, keyId: idWithin('sealed') },
-  requests: { from: sql`node_requests`, keyId: idWithin('sealed') },
-  files: { from: sql`file_pieces`, keyId: idWithin('sealed') },
-  messages: { from: sql`message_notes`, keyId: idWithin('sealed') },
-  callbacks: { from: sql`callbacks`, keyId: idWithin('target') },
+  outputs: { from: sql`blobs`, keyId: keyIdWithin('sealed') },
+  requests: { from: sql`node_requests`, keyId: keyIdWithin('sealed') },
+  files: { from: sql`file_pieces`, keyId: keyIdWithin('sealed') },
+  messages: { from: sql`message_notes`, keyId: keyIdWithin('sealed') },
+  callbacks: { from: sql`callbacks`, keyId: keyIdWithin('target') },
   channels: {
     from: sql`(select * from notification_channels where sealed is not null) c`,
-    keyId: idWithin('sealed'),
+    keyId: keyIdWithin('sealed'),
   },
-  examples: { from: sql`workflow_examples`, keyId: idWithin('sealed') },
+  examples: { from: sql`workflow_examples`, keyId: keyIdWithin('sealed') },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
 export const KEY_PLACES = [
@@ -112,8 +113,3 @@ async function countKeys(store: Store, place: KeyPlace): Promise<Map<string, num
 
 /** PostgreSQL's query_canceled. */
 const CANCELLED = '57014'
-
-/** The id of the key in the head of what `seal` has sealed. */
-function idWithin(column: string): RawBuilder<unknown> {
-  return sql`substring(${sql.ref(column)} from 2 for 8)`
-}

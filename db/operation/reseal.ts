@@ -1,14 +1,17 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { write } from '../change.ts'
 import type { Store } from '../scope.ts'
+import { KEY_ID_BYTES } from '../seal.ts'
 
 /** How many rows are read at once. */
 const BATCH = 50
 
 const NIL = '00000000-0000-0000-0000-000000000000'
 
-/** Where a key's id is in the head of what `seal` has sealed, filled up with NUL. */
-const KEY_ID_BYTES = 8
+/** The id of the key in the head of what `seal` has sealed, as bytes. */
+export function keyIdWithin(column: string): RawBuilder<unknown> {
+  return sql`substring(${sql.ref(column)} from 2 for ${sql.lit(KEY_ID_BYTES)})`
+}
 
 /**
  * Seals the `sealed` of every row of a table with the current key anew; those that `reseal` throws for are left as they
@@ -25,7 +28,7 @@ export async function resealRows<Row extends { id: string; sealed: Buffer }>(
   let count = 0
   for (let after = NIL; ; ) {
     const { rows } = await sql<Row>`select * from ${sql.table(table)}
-      where id > ${after}::uuid and substring(sealed from 2 for ${sql.lit(KEY_ID_BYTES)}) <> ${current}::bytea
+      where id > ${after}::uuid and ${keyIdWithin('sealed')} <> ${current}::bytea
       order by id limit ${sql.lit(BATCH)}`.execute(db)
     if (rows.length === 0) return count
     after = rows.at(-1)!.id

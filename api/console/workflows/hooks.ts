@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { addressOf } from '../data/client.ts'
-import { listExecutions, readExecution } from '../executions/data.ts'
+import { findCall } from '../executions/starts/last.ts'
 
 /** A node of a graph as the API gives it, or as it is in the editor. */
 type Node = {
@@ -83,23 +83,15 @@ export function writeHookCurl({ method, url, sendsBody, example, headers }: Hook
   ].join(' ')
 }
 
-/** The number of newest executions that are searched for one that this webhook has started. */
-const LOOKED = 5
-
-/** The body of the last call of this webhook, as JSON; null if the newest executions have none. */
+/** The body of the last call of this webhook, as JSON; null if the newest calls have none. */
 export function useLastCall({ node, teamId, workflowId, sendsBody }: Hook) {
   return useQuery({
     queryKey: ['executions', 'call', workflowId, node.id],
-    queryFn: async () => {
-      const { content } = await listExecutions(teamId, { workflowId, size: LOOKED })
-      for (const { id, triggerType } of content) {
-        if (triggerType !== 'WEBHOOK') continue
-        const { nodeExecutions } = await readExecution(id)
+    queryFn: () =>
+      findCall({ teamId, workflowId, nodeId: node.id }, ({ nodeExecutions }) => {
         const body = nodeExecutions.find((one) => one.nodeId === node.id)?.outputData?.body
-        if (body !== undefined && body !== null) return JSON.stringify(body, null, 2)
-      }
-      return null
-    },
+        return body === undefined || body === null ? undefined : JSON.stringify(body, null, 2)
+      }),
     enabled: sendsBody,
     staleTime: Number.POSITIVE_INFINITY,
   })

@@ -36,11 +36,11 @@ export type HookBody = {
 }
 
 /**
- * Reads the body of a request to a webhook, decompressed, and checks what it was `signed` with, which is of the bytes as
- * they were sent. Where the trigger takes files, those of a form and a body that is neither JSON, a form nor plain text are stored
- * as they come; they belong to no execution yet. Throws TOO_LARGE over a limit, INVALID for a body that is not what it
- * says, UNSUPPORTED_TYPE for an unknown compression, UNAUTHENTICATED for a wrong signature, and THROTTLED if the team has
- * too many uploads under way. Then nothing of it is kept.
+ * Reads the body of a request to a webhook, decompressed, and checks what it was `signed` with, which is of the bytes
+ * as they were sent. Where the trigger takes files, those of a form and a body that is neither JSON, a form nor plain
+ * text are stored as they come; they belong to no execution yet. Throws TOO_LARGE over a limit, INVALID for a body that
+ * is not what it says, UNSUPPORTED_TYPE for an unknown compression, UNAUTHENTICATED for a wrong signature, and
+ * THROTTLED if the team has too many uploads under way. Then nothing of it is kept.
  */
 export function createReceiver({ store }: Pick<ApiDeps, 'store'>, readAway: BodyReader) {
   const seats = createSeats('uploads', UPLOADS)

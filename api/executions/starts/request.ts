@@ -1,7 +1,7 @@
 import { Context } from 'hono'
 import * as v from 'valibot'
 import { findStartHook } from '../../../db/executions/starts/startnode.ts'
-import type { Webhook } from '../../../db/executions/starts/webhooks.ts'
+import { listWebhooksAt, type Webhook } from '../../../db/executions/starts/webhooks.ts'
 import { Fault, invalid } from '../../../db/fault.ts'
 import type { Scope } from '../../../db/scope.ts'
 import { type Problem, quoteShort } from '../../../workflows/problem.ts'
@@ -111,13 +111,8 @@ function listTexts(given: Record<string, Scalar | Scalar[]> = {}): [name: string
 }
 
 function refuseMethod({ method, workflow, node }: Webhook, asked: string): string {
-  const sibling = workflow.graph.nodes.find(
-    ({ type, disabled, config }) =>
-      type === 'WEBHOOK_TRIGGER' &&
-      !disabled &&
-      config.path === node.config.path &&
-      (config.method ?? 'POST') === asked,
-  )
+  const beside = listWebhooksAt(workflow, String(node.config.path))
+  const sibling = beside.find((one) => one.method === asked)?.node
   const advice = sibling ? `; the trigger ${quoteShort(sibling.id)} does` : ''
   return `this webhook accepts ${method}, not ${quoteShort(asked)}${advice}`
 }

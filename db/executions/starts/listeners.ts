@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { write } from '../../change.ts'
-import { Fault } from '../../fault.ts'
+import { Fault, missing } from '../../fault.ts'
 import { readOwner } from '../../owners.ts'
 import { demandStill } from '../../people/rights.ts'
 import { type Actor, demand, type Scope, type Store } from '../../scope.ts'
@@ -112,7 +112,7 @@ function selectListeners(store: Store, workflowId: string) {
 
 async function describeListening(store: Store, workflowId: string, until: Date | null): Promise<Listening> {
   const tested = await readTested(store, workflowId)
-  if (!tested) throw new Fault('NOT_FOUND', 'There is no such workflow')
+  if (!tested) throw missing('workflow')
   const { workflow, draft } = tested
   const hooks = workflow.graph.nodes.filter(isWebhook).map((node) => {
     const { method } = readWebhook(workflow, node)

@@ -35,7 +35,10 @@ export type AnyStart = TraceContext & {
   chatSessionId?: string
   /** The execution whose failure starts this one. */
   failed?: string
-  /** It tests another version than the published one, comes from a test address, or is part of such a test: nothing is judged by it. */
+  /**
+   * It tests another version than the published one, comes from a test address, or is part of such a test: nothing is
+   * judged by it.
+   */
   draft?: boolean | undefined
   /** Outputs that nodes are given instead of being executed. */
   given?: Presets | undefined

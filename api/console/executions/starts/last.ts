@@ -42,27 +42,37 @@ export function findReuse(
 /** How many of the newest calls are searched for one of the webhook that is wanted. */
 const LOOKED = 5
 
+type Called = { teamId: string; workflowId: string; nodeId: string }
+
+/** What `pick` makes of the newest call of a webhook that it takes; null if it takes none of the newest. */
+export async function findCall<T>(
+  { teamId, workflowId, nodeId }: Called,
+  pick: (run: Execution) => T | undefined,
+): Promise<T | null> {
+  const { content } = await listExecutions(teamId, { workflowId, trigger: 'WEBHOOK', size: LOOKED })
+  for (const { id } of content) {
+    const run = await readExecution(id)
+    const picked = run.nodeExecutions.some((one) => one.nodeId === nodeId) ? pick(run) : undefined
+    if (picked !== undefined) return picked
+  }
+  return null
+}
+
 type RealCall = { at: string; request: Record<string, unknown> }
 
 /** The last real call of a webhook, as the request that it was; null without one. */
 export function useRealCall(teamId: string, workflowId: string | undefined, nodeId: string | undefined) {
   return useQuery({
     queryKey: ['executions', 'real call', workflowId, nodeId],
-    queryFn: async (): Promise<RealCall | null> => {
-      const filters = { workflowId: workflowId!, trigger: 'WEBHOOK', size: LOOKED }
-      const { content } = await listExecutions(teamId, filters)
-      for (const { id } of content) {
-        const { inputData, nodeExecutions, createdAt, hidden } = await readExecution(id)
-        if (hidden || !nodeExecutions.some((one) => one.nodeId === nodeId)) continue
-        const { method, headers, query, body } = inputData
+    queryFn: () =>
+      findCall<RealCall>({ teamId, workflowId: workflowId!, nodeId: nodeId! }, (run) => {
+        const { method, headers, query, body } = run.inputData
         // Nothing of it was kept.
-        if (headers === undefined) continue
+        if (run.hidden || headers === undefined) return undefined
         // The body is shown as it was decompressed.
         const { 'content-encoding': _, ...sent } = headers as Record<string, unknown>
-        return { at: createdAt, request: { ...(method ? { method } : {}), headers: sent, query, body } }
-      }
-      return null
-    },
+        return { at: run.createdAt, request: { ...(method ? { method } : {}), headers: sent, query, body } }
+      }),
     enabled: workflowId !== undefined && nodeId !== undefined,
     gcTime: 0,
   })
