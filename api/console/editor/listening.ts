@@ -9,9 +9,11 @@ const RENEW_MS = 45_000
 
 const { useRead, refresh } = resource('listening')
 
+// The client makes a new object at each access: in a component, it would be another one at each render.
+const { listening } = api.api.workflows[':id']
+
 /** Keeps the workflow's test addresses open while it is shown, and closes them after. */
 export function useListening(id: string) {
-  const listening = api.api.workflows[':id'].listening
   useEffect(
     () => () => {
       // Without an answer they close by themselves.
@@ -19,7 +21,7 @@ export function useListening(id: string) {
         .then(() => refresh(id))
         .catch(() => {})
     },
-    [id, listening],
+    [id],
   )
   return useRead([id], () => read(listening.$put({ param: { id } })), {
     refetchInterval: RENEW_MS,

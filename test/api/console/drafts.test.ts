@@ -263,14 +263,20 @@ describe.skipIf(missing)('drafts in the editor', () => {
     const id = await host.create({ nodes: [hook], edges: [] })
     await signIn(`#/workflows/${id}/edit`)
     await node('hook').waitFor()
+    let closed = 0
+    page.on('request', (request) => {
+      if (request.method() === 'DELETE' && request.url().endsWith('/listening')) closed++
+    })
     await button('Listen').click()
     await state('Listening for a call')
     await expectAccessible(page)
     const shown = await page.getByText('/hooks-test/').textContent()
     const address = shown!.match(/http\S+/)![0]
     const send = () => fetch(address, { method: 'POST', body: '{"total":120}' })
+    expect(closed).toBe(0)
     await button('Stop listening').click()
     await expect.poll(async () => (await send()).status).toBe(404)
+    expect(closed).toBe(1)
     await button('Listen').click()
     await state('Listening for a call')
     expect((await send()).status).toBe(202)
