@@ -7,6 +7,7 @@ import type { Guardrails } from '../activities/guardrails/request.ts'
 import type { Mailer } from '../activities/mail/smtp.ts'
 import type { Metrics } from '../activities/metrics.ts'
 import type { RegisteredSchedule } from '../activities/schedules/schedules.ts'
+import type { CarryOptions } from '../activities/temporal/outbox.ts'
 import type { Tracing } from '../activities/tracing.ts'
 import type { RefusalLimits } from '../db/audit/refusals/refusals.ts'
 import type { PrefixChecker } from '../db/audit/verify/prefixes.ts'
@@ -143,7 +144,9 @@ export type ApiDeps = {
   /** The operator's SMTP server, if there is one. */
   mailer?: Mailer | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
-  carryOut: (errand: Errand) => Promise<boolean>
+  carryOut: (errand: Errand, options?: CarryOptions) => Promise<boolean>
+  /** Marks an execution as RUNNING whose START was carried out `unmarked`, `agoMs` ago. Never rejects. */
+  markAwaited?: ((executionId: string, agoMs: number) => Promise<void>) | undefined
   /** Temporal's own web UI, if it has one that people can reach. */
   temporalUi?: TemporalUi | undefined
   /** Temporal's schedules of a workflow on these nodes. Rejects if Temporal is unreachable. */

@@ -15,13 +15,18 @@ const MAX_DELETES_AT_ONCE = 10
  * within that second.
  */
 export async function carryOutErrands(deps: ApiDeps, errands: Errand[]): Promise<boolean> {
+  const all = Promise.all(errands.map((errand) => deps.carryOut(errand)))
+  return withinPatience(all.then((done) => done.every(Boolean)))
+}
+
+/** Whether something is done within that second. */
+export async function withinPatience(done: Promise<boolean>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(resolve, WAIT_MS, false)
   })
-  const all = Promise.all(errands.map((errand) => deps.carryOut(errand)))
   try {
-    return await Promise.race([all.then((done) => done.every(Boolean)), late])
+    return await Promise.race([done, late])
   } finally {
     clearTimeout(timer)
   }

@@ -11,15 +11,15 @@ export type Bus = {
    * committed before this resolves may not wake the watcher: read the execution afterwards. Never rejects: while
    * PostgreSQL is away no watcher is woken, and once it is back all are. Resolves to the function that ends the watch.
    */
-  watch(executionId: string, wake: () => void): Promise<() => void>
+  watch(executionId: string, wake: Wake): Promise<() => void>
   /**
    * Does the same for a caller that waits for the end of the execution, and returns at once. In a process that ends
    * executions itself, PostgreSQL learns of the watch only after a while: most have ended by then. `wake` is called too
-   * once PostgreSQL knows.
+   * once PostgreSQL knows. It is called with `true` if this process has just stored the end.
    */
-  watchEnd(executionId: string, wake: () => void): () => void
-  /** Wakes those in this process who watch the execution, without PostgreSQL: it has just been seen to end. */
-  tellEnd(executionId: string): void
+  watchEnd(executionId: string, wake: Wake): () => void
+  /** Wakes those in this process who watch the execution, without PostgreSQL: this process has read its end, and stored it. */
+  tellEnd(executionId: string, hasStored: boolean): void
   /** Calls `wake` when errands are due at once. Returns the function that ends this. */
   onErrands(wake: () => void): () => void
   /** Tells a short text to the buses of all processes, its own included. Lost while PostgreSQL is away. */
@@ -30,6 +30,9 @@ export type Bus = {
   stopping: AbortSignal
   stop(): Promise<void>
 }
+
+/** `hasEnded`: the end is known to be stored. Otherwise there may be anything new. */
+type Wake = (hasEnded?: boolean) => void
 
 type Options = { name: string; onLost?: (error: unknown) => void; refreshMs?: number }
 
@@ -42,7 +45,7 @@ const EXPIRY = '5 minutes'
 const STOP_MS = 1_000
 const FIRST_STEP_MS = 20
 /** How long a process that ends executions itself waits for an end before it tells PostgreSQL that it waits. */
-const PATIENCE_MS = 200
+const PATIENCE_MS = 500
 const MAX_STEP_MS = 2_000
 
 /** What the functions below share: one for each open bus. */
@@ -54,7 +57,7 @@ type State = {
   /** The connection that listens; undefined while it is lost. */
   client: pg.Client | undefined
   /** The watchers, by execution. */
-  watched: Map<string, Set<() => void>>
+  watched: Map<string, Set<Wake>>
   /** The executions of which PostgreSQL knows, or is being told, that this process watches them. */
   registered: Set<string>
   /** Whether executions end in this process. */
@@ -68,6 +71,8 @@ type State = {
   asked: Promise<unknown>
   /** Executions whose watch the next registration adds. */
   joining: Set<string>
+  /** Executions whose watch the next such statement removes. */
+  leaving: Set<string>
   /** The registration that has not begun yet. */
   next: Promise<void> | undefined
   /** The latest registration, whether it has begun or not. */
@@ -93,6 +98,7 @@ export function openBus(url: string, options: Options): Bus {
     stopping: new AbortController(),
     asked: Promise.resolve(),
     joining: new Set(),
+    leaving: new Set(),
     next: undefined,
     latest: Promise.resolve(),
   }
@@ -102,9 +108,9 @@ export function openBus(url: string, options: Options): Bus {
     stopping: state.stopping.signal,
     watch: (executionId, wake) => watchExecution(state, executionId, wake),
     watchEnd: (executionId, wake) => watchEnd(state, executionId, wake),
-    tellEnd(executionId) {
+    tellEnd(executionId, hasStored) {
       state.endsHere = true
-      wakeWatchers(state, executionId)
+      wakeWatchers(state, executionId, hasStored)
     },
     onErrands(wake) {
       state.errands.add(wake)
@@ -159,6 +165,7 @@ async function stayConnected(state: State): Promise<void> {
       state.client = client
       // Work that still hangs in the connection before this one must not delay anything.
       state.asked = Promise.resolve()
+      state.leaving = new Set()
       await register(state, [...watched.keys()])
       for (const id of [...watched.keys()]) wakeWatchers(state, id)
       wakeForErrands(state)
@@ -211,8 +218,8 @@ async function keepRefreshing(state: State, client: pg.Client, signal: AbortSign
   }
 }
 
-function wakeWatchers({ watched }: State, executionId: string): void {
-  for (const wake of [...(watched.get(executionId) ?? [])]) wake()
+function wakeWatchers({ watched }: State, executionId: string, hasEnded = false): void {
+  for (const wake of [...(watched.get(executionId) ?? [])]) wake(hasEnded)
 }
 
 function wakeForErrands({ errands }: State): void {
@@ -223,13 +230,13 @@ function tellHearers({ hearers }: State, text: string | null): void {
   for (const hear of [...hearers]) hear(text)
 }
 
-async function watchExecution(state: State, executionId: string, wake: () => void): Promise<() => void> {
+async function watchExecution(state: State, executionId: string, wake: Wake): Promise<() => void> {
   const leave = addWatch(state, executionId, wake)
   await joinRegistration(state, executionId)
   return leave
 }
 
-function watchEnd(state: State, executionId: string, wake: () => void): () => void {
+function watchEnd(state: State, executionId: string, wake: Wake): () => void {
   let left = false
   const leave = addWatch(state, executionId, wake)
   const register = () =>
@@ -244,10 +251,10 @@ function watchEnd(state: State, executionId: string, wake: () => void): () => vo
   }
 }
 
-function addWatch(state: State, executionId: string, wake: () => void): () => void {
+function addWatch(state: State, executionId: string, wake: Wake): () => void {
   const { watched } = state
   // A new function for each watch: two watches with the same `wake` stay apart.
-  const own = () => wake()
+  const own: Wake = (hasEnded) => wake(hasEnded)
   const known = watched.get(executionId)
   if (known) known.add(own)
   else watched.set(executionId, new Set([own]))
@@ -293,12 +300,21 @@ function unregister(state: State, executionId: string): void {
   const { client, watched, watcher, registered } = state
   watched.delete(executionId)
   if (!registered.delete(executionId) || !client) return
-  const text = 'delete from watches where execution_id = $1 and watcher = $2'
-  void ask(state, client, text, [executionId, watcher]).catch(() => {})
+  const { leaving } = state
+  leaving.add(executionId)
+  if (leaving.size > 1) return
+  // All that are left until the query that is under way has returned are removed together.
+  state.asked = state.asked.then(() => {
+    if (state.leaving === leaving) state.leaving = new Set()
+    const text = 'delete from watches where execution_id = any($1::uuid[]) and watcher = $2'
+    return client.query(text, [[...leaving], watcher]).catch(() => {})
+  })
 }
 
 /** Writes down or refreshes what this process watches; returns the executions whose watch was not there. */
 async function saveWatches(state: State, client: pg.Client, ids: string[]): Promise<string[]> {
+  // What leaves from now on must be removed after this.
+  state.leaving = new Set()
   for (const id of ids) state.registered.add(id)
   const { rows } = await ask<{ id: string; fresh: boolean }>(
     state,

@@ -100,12 +100,25 @@ export async function postponeErrand(
 /**
  * Temporal has accepted the start: one statement changes PENDING to RUNNING by compare-and-set and removes the errand,
  * for all executions that start at the same time. Resolves to the status after it, or null if the execution has been
- * deleted; `settled` is true for only one of several callers.
+ * deleted; `settled` is true for only one of several callers. `agoMs`: how long ago Temporal accepted it.
  */
-export function markStarted(store: Store, executionId: string): Promise<Marked | null> {
-  const marked = mark(store, executionId)
+export function markStarted(store: Store, executionId: string, agoMs = 0): Promise<Marked | null> {
+  const marked = mark(store, { id: executionId, agoMs })
   marksOf(store.db).set(executionId, marked)
   return marked
+}
+
+/**
+ * Takes an execution as just started that is not marked yet: its caller waits for its end, which may be stored before
+ * anyone could read that it is RUNNING. It is to be marked soon, or its end is.
+ */
+export function expectStarted(store: Store, executionId: string): void {
+  marksOf(store.db).set(executionId, Promise.resolve({ status: 'RUNNING' }))
+}
+
+/** Its run does not begin here at once, so that it may be cancelled before. */
+export function expectNoMore(store: Store, executionId: string): void {
+  marksOf(store.db).delete(executionId)
 }
 
 /**
@@ -122,34 +135,46 @@ export async function wasJustStarted(store: Store, executionId: string): Promise
 
 const MOST_MARKS = 100
 
-type Marked = { status: string; settled: boolean }
+const SINCE = sql`started_at = coalesce(executions.started_at, now() - ago * interval '1 millisecond')`
 
-const marksOf = perDatabase(() => new LRUCache<string, Promise<Marked | null>>({ max: 1_000 }))
+/** The status and the trigger of an execution, and whether its START errand was removed. */
+type Marked = { status: string; trigger: string; settled: boolean }
+
+type Mark = { id: string; agoMs: number }
+
+const marksOf = perDatabase(
+  () => new LRUCache<string, Promise<Pick<Marked, 'status'> | null>>({ max: 1_000 }),
+)
 
 /** Starts that are under way at the same time are marked by one statement. */
 const marksInTurn = perDatabase((db) =>
-  createBatches((_key, ids: string[]) => markAll({ db }, ids), MOST_MARKS),
+  createBatches((_key, marks: Mark[]) => markAll({ db }, marks), MOST_MARKS),
 )
 
-async function mark(store: Store, executionId: string): Promise<Marked | null> {
-  return (await marksInTurn(store.db)('', executionId)) ?? markAlone(store, executionId)
+async function mark(store: Store, one: Mark): Promise<Marked | null> {
+  return (await marksInTurn(store.db)('', one)) ?? markAlone(store, one)
 }
 
 /**
  * Marks executions whose rows are free. Null for those whose rows another transaction is changing, and for deleted
  * ones: an execution must not wait for a lock that concerns another one.
  */
-async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked | null)[]> {
+async function markAll(store: Pick<Store, 'db'>, marks: Mark[]): Promise<(Marked | null)[]> {
+  const ids = marks.map(({ id }) => id)
   const { rows } = await write(store, (tx) =>
     sql<Marked & { id: string }>`
     with held as (
-      select id, status from executions where id = any(${ids}::uuid[]) order by id for no key update skip locked),
+      select id, status, trigger from executions where id = any(${ids}::uuid[])
+      order by id for no key update skip locked),
+    begun as (
+      select id, max(ago) as ago from unnest(${ids}::uuid[], ${marks.map(({ agoMs }) => agoMs)}::float8[]) as m (id, ago)
+      group by id),
     started as (
-      update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
-      from held where executions.id = held.id and held.status = 'PENDING' returning executions.id),
+      update executions set status = 'RUNNING', ${SINCE}, checked_at = now()
+      from held join begun using (id) where executions.id = held.id and held.status = 'PENDING' returning executions.id),
     done as (
       delete from outbox using held where subject_id = held.id and kind = 'START' returning subject_id)
-    select id, case when id in (select id from started) then 'RUNNING' else status end as status,
+    select id, trigger, case when id in (select id from started) then 'RUNNING' else status end as status,
       id in (select subject_id from done) as settled
     from held`.execute(tx),
   )
@@ -161,17 +186,18 @@ async function markAll(store: Pick<Store, 'db'>, ids: string[]): Promise<(Marked
   })
 }
 
-async function markAlone(store: Store, executionId: string): Promise<Marked | null> {
+async function markAlone(store: Store, { id, agoMs }: Mark): Promise<Marked | null> {
   // Locks the row first: if another transaction is changing it, the statement's snapshot is older than the status it
   // finds.
   const marked = await write(store, (tx) =>
     sql<Marked>`
-    with held as (select id, status from executions where id = ${executionId} for no key update),
+    with held as (
+      select id, status, trigger, ${agoMs}::float8 as ago from executions where id = ${id} for no key update),
     started as (
-      update executions set status = 'RUNNING', started_at = coalesce(started_at, now()), checked_at = now()
+      update executions set status = 'RUNNING', ${SINCE}, checked_at = now()
       from held where executions.id = held.id and held.status = 'PENDING' returning executions.status),
-    done as (delete from outbox where subject_id = ${executionId} and kind = 'START' returning id)
-    select coalesce((select status from started), status) as status, exists (select from done) as settled
+    done as (delete from outbox where subject_id = ${id} and kind = 'START' returning id)
+    select coalesce((select status from started), status) as status, trigger, exists (select from done) as settled
     from held`.execute(tx),
   )
   return marked.rows[0] ?? null

@@ -2,7 +2,7 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
 import { failUnstartable } from '../../db/executions/records/lost.ts'
 import { startErrorWorkflow } from '../../db/executions/starts/errorworkflow.ts'
 import { readRunStart } from '../../db/executions/starts/runstart.ts'
-import { type Errand, markStarted, postponeErrand, settleErrand } from '../../db/outbox.ts'
+import { type Errand, expectNoMore, expectStarted, markStarted, postponeErrand, settleErrand } from '../../db/outbox.ts'
 import { requeueSchedules } from '../../db/schedules/schedules.ts'
 import { readCompiledPlan } from '../../db/workflows/compiled.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
@@ -25,16 +25,27 @@ const RETRY_MS = 2_000
 const MAX_RETRY_MS = 10_000
 
 /**
+ * `attempts`: how often it was tried, with this time. `unmarked`: the caller waits for the end of the execution that is
+ * started, and sees to it that it is marked (see markAwaited) if that takes a while. Those whose place at a limit
+ * depends on what their row says are marked at once all the same.
+ */
+export type CarryOptions = { attempts?: number; unmarked?: boolean }
+
+/**
  * Carries out an errand of the outbox. True if that is done. False if it failed, in which case the row
  * stays for the sweeper, and for the START of a queued execution, which is enqueued anew when the gate lets it
  * in. Never throws. Safe to repeat and to race: starts are idempotent by id, and a run whose
  * execution was cancelled or deleted in the meantime is ended again.
  */
-export async function carryOutErrand(carrier: ErrandCarrier, errand: Errand, attempts = 1): Promise<boolean> {
+export async function carryOutErrand(
+  carrier: ErrandCarrier,
+  errand: Errand,
+  { attempts = 1, unmarked = false }: CarryOptions = {},
+): Promise<boolean> {
   const { store, log } = carrier
   const { kind, subjectId } = errand
   try {
-    if (kind === 'START') return await startOrFail(carrier, subjectId, attempts)
+    if (kind === 'START') return await startOrFail(carrier, subjectId, { attempts, unmarked })
     if (kind === 'ERROR') await startErrorRun(carrier, errand)
     else if (kind === 'SIGNAL') await signalRun(carrier, errand)
     else if (kind === 'SCHEDULE') await syncSchedules(carrier, subjectId)
@@ -66,10 +77,14 @@ export async function carryOutErrand(carrier: ErrandCarrier, errand: Errand, att
  * Starts a run, or ends its execution if Temporal or the compiler refuses it for good. False if the execution
  * is queued. Throws other errors, which may pass.
  */
-async function startOrFail(carrier: ErrandCarrier, executionId: string, attempts: number): Promise<boolean> {
+async function startOrFail(
+  carrier: ErrandCarrier,
+  executionId: string,
+  options: Required<CarryOptions>,
+): Promise<boolean> {
   const { metrics } = carrier
   try {
-    const trigger = await startRun(carrier, executionId, attempts)
+    const trigger = await startRun(carrier, executionId, options)
     if (trigger === QUEUED) return false
     if (trigger !== null) metrics?.runsStarted.inc({ trigger })
   } catch (error) {
@@ -101,7 +116,7 @@ export async function refuseRun(
 async function startRun(
   carrier: ErrandCarrier,
   executionId: string,
-  attempts: number,
+  { attempts, unmarked }: Required<CarryOptions>,
 ): Promise<string | typeof QUEUED | null> {
   const { store, client, tracing } = carrier
   const found = await prepareRun(carrier, executionId)
@@ -111,7 +126,7 @@ async function startRun(
     const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
     return settled && found ? found.trigger : null
   }
-  const { run, trigger, accepted, teamId } = found
+  const { run, trigger, accepted, teamId, fresh } = found
   const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
   const span = accepted
     ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
@@ -119,6 +134,9 @@ async function startRun(
   const { firstTasks } = carrier
   const requestEagerStart = carrier.eager()
   firstTasks?.expect(executionId, teamId, requestEagerStart)
+  // The run may begin before Temporal's answer is here.
+  let marksLater = unmarked && fresh === true
+  if (marksLater && requestEagerStart) expectStarted(store, executionId)
   try {
     const { eagerlyStarted } = await client.workflow.start('runGraph', {
       workflowId: executionId,
@@ -130,15 +148,19 @@ async function startRun(
       priority: { fairnessKey: teamId },
     })
     firstTasks?.sent(executionId, eagerlyStarted)
+    if (marksLater && !eagerlyStarted) expectNoMore(store, executionId)
   } catch (error) {
     firstTasks?.forget(executionId)
+    if (marksLater) expectNoMore(store, executionId)
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
       span?.end({ failure: (error as Error).name })
       throw error
     }
+    marksLater = false
   }
   span?.end()
-  return (await noteStarted(carrier, executionId)) ? trigger : null
+  if (marksLater) return null
+  return noteStarted(carrier, executionId)
 }
 
 export type PreparedRun = {
@@ -147,6 +169,8 @@ export type PreparedRun = {
   accepted: string | null
   queued: boolean
   run?: RunInput
+  /** It has just been written, and nothing but Temporal decides when it ends. */
+  fresh?: boolean
 }
 
 /**
@@ -182,18 +206,37 @@ export async function prepareRun(
     ...(continueAfterEvents ? { continueAfterEvents } : {}),
   }
   noteIdentity(store, run.context)
-  return { trigger, teamId, accepted, queued, run }
+  return { trigger, teamId, accepted, queued, run, fresh: execution.fresh === true }
 }
 
 /**
  * Notes that Temporal has the run. If the execution was cancelled or deleted in the meantime, the run is
- * ended. Returns true for only one of several callers.
+ * ended. Returns the trigger for only one of several callers, else null. `agoMs`: how long ago Temporal accepted it.
  */
-export async function noteStarted(carrier: ErrandCarrier, executionId: string): Promise<boolean> {
-  const marked = await markStarted(carrier.store, executionId)
+export async function noteStarted(
+  carrier: ErrandCarrier,
+  executionId: string,
+  agoMs = 0,
+): Promise<string | null> {
+  const marked = await markStarted(carrier.store, executionId, agoMs)
   if (marked === null) await deleteRun(carrier, executionId)
   else if (marked.status === 'CANCELLED') await cancelRun(carrier, executionId)
-  return marked?.settled ?? false
+  return marked?.settled ? marked.trigger : null
+}
+
+/**
+ * Marks an execution that was started without that: it has not ended within a moment, or its caller waits no longer.
+ * Never rejects.
+ */
+export async function markAwaited(carrier: ErrandCarrier, executionId: string, agoMs: number): Promise<void> {
+  const { metrics, log } = carrier
+  try {
+    const trigger = await noteStarted(carrier, executionId, agoMs)
+    if (trigger) metrics?.runsStarted.inc({ trigger })
+  } catch (error) {
+    // The sweeper does it: the START errand is still there.
+    log.warn({ err: error, executionId }, 'an execution could not be marked as running')
+  }
 }
 
 async function startErrorRun(carrier: ErrandCarrier, errand: Errand): Promise<void> {

@@ -29,8 +29,8 @@ export type ProjectorDeps = {
   log: Logger
   metrics?: Metrics | undefined
   tracing?: Tracing | undefined
-  /** Told of each execution whose end this process has stored. */
-  onEnd?: ((executionId: string) => void) | undefined
+  /** Told of each execution that has ended: whether this process has stored that, or another one before it. */
+  onEnd?: ((executionId: string, hasStored: boolean) => void) | undefined
   /** Tests set other rests than the default between the tries to project the end of a run. */
   rests?: CloseRests
 }
@@ -80,7 +80,7 @@ export function createRefresher(
     const projection = fold.project()
     const saved = await save(projection)
     const { completedAt, status } = projection
-    if (completedAt !== null) deps.onEnd?.(executionId)
+    if (completedAt !== null) deps.onEnd?.(executionId, saved !== null)
     if (!saved) {
       // Another process has stored that much, or more: the next news are read from here on.
       const row = completedAt === null && (await readPosition(deps.store, executionId))
@@ -218,9 +218,10 @@ function createSave(
 function noteEnd(
   { metrics, tracing }: ProjectorDeps,
   executionId: string,
-  { status, trigger, traceparent }: SavedExecution,
+  { status, trigger, traceparent, begun }: SavedExecution,
   { startedAt, completedAt }: Pick<Projection, 'startedAt'> & { completedAt: number },
 ): void {
+  if (begun) metrics?.runsStarted.inc({ trigger })
   metrics?.runsEnded.inc({ status, trigger })
   metrics?.runDuration.observe({ status }, (completedAt - startedAt) / 1_000)
   metrics?.projectionLag.observe(Math.max(0, Date.now() - completedAt) / 1_000)

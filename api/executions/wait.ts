@@ -73,7 +73,8 @@ export async function awaitEnd(
   const leaveRights = c.get('whileAllowed')(() => lost.abort())
   try {
     const request = AbortSignal.any([c.req.raw.signal, lost.signal])
-    const look = async () => ((await hasEnded(deps.store, executionId)) ? true : undefined)
+    const look = async (isStored: boolean) =>
+      isStored || (await hasEnded(deps.store, executionId)) ? true : undefined
     const ended = await waitFor(deps.bus, executionId, { ms, request, fresh }, look)
     if (preferred) c.header('Preference-Applied', preferred)
     if (lost.signal.aborted) c.set('scope', await demandLasting(deps, c))
@@ -97,21 +98,23 @@ type Patience = {
 }
 
 /**
- * Calls `look` after each change of the execution until it finds something. Resolves to undefined when the time is
- * over, the client disconnects, or the service stops.
+ * Calls `look` after each change of the execution until it finds something; with `true` if this process has just stored
+ * its end. Resolves to undefined when the time is over, the client disconnects, or the service stops.
  */
 export async function waitFor<T>(
   bus: Bus,
   executionId: string,
   { ms, request, fresh, early }: Patience,
-  look: () => Promise<T | undefined>,
+  look: (isStored: boolean) => Promise<T | undefined>,
 ): Promise<T | undefined> {
   const ends = request ? [bus.stopping, request] : [bus.stopping]
   let over = ends.some(({ aborted }) => aborted)
   let changed = early || !fresh
+  let stored = false
   let wake = () => {}
-  const onChange = () => {
+  const onChange = (hasEnded = false) => {
     changed = true
+    stored ||= hasEnded
     wake()
   }
   const stop = () => {
@@ -127,7 +130,7 @@ export async function waitFor<T>(
       if (changed) {
         changed = false
         try {
-          const found = await look()
+          const found = await look(stored)
           if (found !== undefined) return found
         } catch (error) {
           if (!isDatabaseAway(error)) throw error

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { change } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, missing } from '../fault.ts'
+import { expectNoMore } from '../outbox.ts'
 import { readOwner } from '../owners.ts'
 import type { Scope } from '../scope.ts'
 import { forgetStarted } from './starts/runstart.ts'
@@ -15,6 +16,7 @@ import { isEnded } from './status.ts'
 export async function cancelExecution(scope: Scope, id: string): Promise<string> {
   const teamId = await readOwner(scope.store, 'executions', id)
   forgetStarted(scope.store, id)
+  expectNoMore(scope.store, id)
   return change(scope, 'EXECUTION_CANCELLED', teamId, async (tx) => {
     const row = await tx
       .selectFrom('executions')

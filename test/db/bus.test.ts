@@ -272,14 +272,14 @@ test('a process that ends executions itself is woken in memory, and PostgreSQL l
   await vi.waitFor(() => expect(woken.first).toBeGreaterThan(0))
   expect(await watches()).toEqual([first])
   const before = woken.first!
-  bus.tellEnd(first)
+  bus.tellEnd(first, true)
   expect(woken.first).toBe(before + 1)
   leave()
   await vi.waitFor(async () => expect(await watches()).toEqual([]))
 
   const leaveShort = bus.watchEnd(short, () => woken.short!++)
   const leaveLong = bus.watchEnd(long, () => woken.long!++)
-  bus.tellEnd(short)
+  bus.tellEnd(short, true)
   leaveShort()
   expect(woken).toMatchObject({ short: 1, long: 0 })
   await vi.waitFor(() => expect(woken.long).toBeGreaterThan(0))

@@ -46,7 +46,8 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
     ...(options.log ? { log: options.log } : {}),
     tracing,
     outside: { forTeam: (teamId) => outside.forTeam(teamId), close: () => outside.close() },
-    carryOut: async (errand) => (engine ? engine.carryOut(errand) : false),
+    carryOut: async (errand, options) => (engine ? engine.carryOut(errand, options) : false),
+    markAwaited: async (executionId, agoMs) => engine?.markAwaited(executionId, agoMs),
     describeSchedules: async (workflowId, nodeIds) => {
       if (!engine) throw new Error('there is no engine')
       return engine.describeSchedules(workflowId, nodeIds)

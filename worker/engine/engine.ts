@@ -13,7 +13,7 @@ import { describeSchedules, type RegisteredSchedule } from '../../activities/sch
 import { wantsResult } from '../../activities/temporal/attempts.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
 import { createFireActivities } from '../../activities/temporal/fire.ts'
-import { carryOutErrand } from '../../activities/temporal/outbox.ts'
+import { type CarryOptions, carryOutErrand, markAwaited } from '../../activities/temporal/outbox.ts'
 import { createProjector, type Projector } from '../../activities/temporal/projector.ts'
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Errand } from '../../db/outbox.ts'
@@ -44,7 +44,9 @@ export type Engine = Pick<Workers, 'isPolling' | 'readSlots'> & {
   stopModels(hurry?: AbortSignal): Promise<void>
   /** Once `hurry` is aborted, all calls under way are put down at once, for another worker to make them again. */
   stop(hurry?: AbortSignal): Promise<void>
-  carryOut(errand: Errand): Promise<boolean>
+  carryOut(errand: Errand, options?: CarryOptions): Promise<boolean>
+  /** See markAwaited of the errands. */
+  markAwaited(executionId: string, agoMs: number): Promise<void>
   /** Runs one round of the sweeper now. */
   sweep(): Promise<void>
   describeSchedules(workflowId: string, nodeIds: string[]): Promise<RegisteredSchedule[]>
@@ -130,7 +132,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     readSlots: workers.readSlots,
     readBudget: tools.readBudget,
     readWaiting: () => readWaiting(client, taskQueue),
-    carryOut: (errand) => carryOutErrand(carrier, errand),
+    carryOut: (errand, options) => carryOutErrand(carrier, errand, options),
+    markAwaited: (executionId, agoMs) => markAwaited(carrier, executionId, agoMs),
     sweep: sweeper.sweep,
     describeSchedules: (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds),
     reconcile: () => reconcileSchedules(carrier),

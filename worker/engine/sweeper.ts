@@ -108,7 +108,7 @@ function startLane(deps: SweeperDeps, lane: ErrandLane, wokenBy?: Bus['onErrands
     ...(wokenBy ? { wokenBy } : {}),
     async run() {
       const errands = await claimErrands(store, lane, limit, LEASE_MS)
-      const done = await Promise.all(errands.map((e) => carryOutErrand(carrier, e, e.attempts)))
+      const done = await Promise.all(errands.map((e) => carryOutErrand(carrier, e, { attempts: e.attempts })))
       return errands.length === limit && !done.includes(false)
     },
   })

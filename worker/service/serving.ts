@@ -10,7 +10,7 @@ import { createMailer } from '../../activities/mail/smtp.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import { describeSchedules } from '../../activities/schedules/schedules.ts'
 import { createDataConverter } from '../../activities/temporal/codec.ts'
-import { carryOutErrand } from '../../activities/temporal/outbox.ts'
+import { carryOutErrand, markAwaited } from '../../activities/temporal/outbox.ts'
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
 import { createApp, createProbes } from '../../api/app.ts'
@@ -54,12 +54,14 @@ export async function startApi(
   const { namespace } = config.temporal
   const { taskQueue, continueAfterEvents } = config
   let carry: ApiDeps['carryOut']
+  let mark: ApiDeps['markAwaited']
   let describe: ApiDeps['describeSchedules']
   let end = async () => {}
   let readService: Parameters<typeof createReadiness>[0]['workflowService']
   if (readEngine) {
     // Until the engine has started, errands stay in the outbox; its sweeper carries them out later.
-    carry = async (errand) => (await readEngine()?.carryOut(errand)) ?? false
+    carry = async (errand, options) => (await readEngine()?.carryOut(errand, options)) ?? false
+    mark = async (executionId, agoMs) => readEngine()?.markAwaited(executionId, agoMs)
     describe = async (workflowId, nodeIds) => {
       const engine = readEngine()
       if (!engine) throw new Error('the worker has not connected to Temporal yet')
@@ -71,7 +73,8 @@ export async function startApi(
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(sealer) })
     const eager = () => false
     const carrier = { store, client, sealer, taskQueue, eager, continueAfterEvents, ...instruments }
-    carry = (errand) => carryOutErrand(carrier, errand)
+    carry = (errand, options) => carryOutErrand(carrier, errand, options)
+    mark = (executionId, agoMs) => markAwaited(carrier, executionId, agoMs)
     describe = (workflowId, nodeIds) => describeSchedules(carrier, workflowId, nodeIds)
     readService = () => client.workflowService
     end = () => connection.close()
@@ -117,6 +120,7 @@ export async function startApi(
     replies,
     replyStreams: config.replyStreams,
     carryOut: carry,
+    markAwaited: mark,
     describeSchedules: describe,
     temporalUi: config.temporal.uiUrl === undefined ? undefined : { url: config.temporal.uiUrl, namespace },
   })

@@ -16,6 +16,7 @@ import { listWarnings, warnLargeNumbers, warnUnknownKeys } from '../../warnings.
 import { ExecutionSchema } from '../fields.ts'
 import type { Seats } from '../seats.ts'
 import { awaitEnd, PREFER_HEADER, readWait, waitMsField } from '../wait.ts'
+import { startAwaited } from './awaited.ts'
 import { callbackFields, checkCallback } from './callback.ts'
 import { chosenVersionField } from './chosenversion.ts'
 import { startWithFiles } from './hookcall.ts'
@@ -195,19 +196,39 @@ export function createStartRoutes(deps: ApiDeps, seats: Seats, readAway: BodyRea
         startExecution(c.get('scope'), id, input),
       )
       const warnings = reuseFrom === undefined ? warnBodiless(start, data) : []
-      const { executionId, fresh, takenOver } = started
       const wait = readWait(c, c.req.valid('query'))
-      const awaited = wait.ms > 0 && awaitEnd(deps, c, executionId, { seats, fresh, ...wait })
-      // It may be refused while the execution is still being started, before its result is awaited.
-      if (awaited) awaited.catch(() => {})
-      const response = await startAndRespond(deps, c, started, warnings)
-      if (!(awaited && (await awaited.catch(ignoreThrottled)))) return response
-      const ended = await readExecution(c.get('scope'), executionId, deps.temporalUi)
-      const told = listWarnings([...warnOfKeys(c), ...warnings])
-      return c.json({ executionId, ...ended, ...(takenOver ? { takenOver } : {}), ...told }, 200)
+      if (wait.ms === 0) return startAndRespond(deps, c, started, warnings)
+      return startAndAwait(deps, c, started, { ...wait, seats, warnings })
     },
   )
 }
+
+/** Starts an accepted execution in Temporal, and responds with its end, or 202 if that does not come in time. */
+async function startAndAwait(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  { takenOver, ...started }: StartedExecution & { takenOver?: string[] },
+  { warnings, ...wait }: { ms: number; preferred?: string; seats: Seats; warnings: Problem[] },
+) {
+  const { executionId, fresh, queued } = started
+  const ending = awaitEnd(deps, c, executionId, { fresh, ...wait })
+  const start = fresh && !queued ? startAwaited(deps, executionId) : undefined
+  const reused = takenOver ? { takenOver } : {}
+  try {
+    if (!(await ending.catch(ignoreThrottled))) {
+      const taken = (await start?.leave()) ?? false
+      return respondStarted(c, { ...started, ...reused }, taken, warnings)
+    }
+    const ended = await readExecution(c.get('scope'), executionId, deps.temporalUi)
+    start?.end(ended.status)
+    c.header('Location', locate(executionId))
+    return c.json({ executionId, ...ended, ...reused, ...listWarnings([...warnOfKeys(c), ...warnings]) }, 200)
+  } finally {
+    void start?.leave()
+  }
+}
+
+const locate = (executionId: string) => `/api/executions/${executionId}`
 
 /**
  * The execution has been accepted, so too many waiting requests are no reason to refuse it: it is answered without a
@@ -234,11 +255,22 @@ function warnOfKeys(c: Context<AppEnv>) {
 export async function startAndRespond(
   deps: ApiDeps,
   c: Context<AppEnv>,
-  { fresh, queued, ...started }: StartedExecution,
+  started: StartedExecution,
   warnings: Problem[] = [],
 ) {
-  c.header('Location', `/api/executions/${started.executionId}`)
-  const taken = fresh && !queued && (await carryOutEach(deps, 'START', [started.executionId]))
+  const { executionId, fresh, queued } = started
+  const taken = fresh && !queued && (await carryOutEach(deps, 'START', [executionId]))
+  return respondStarted(c, started, taken, warnings)
+}
+
+/** Responds 202; `taken`: Temporal has the execution. */
+function respondStarted(
+  c: Context<AppEnv>,
+  { fresh, queued, ...started }: StartedExecution,
+  taken: boolean,
+  warnings: Problem[],
+) {
+  c.header('Location', locate(started.executionId))
   return c.json(
     { ...started, ...(taken ? { status: 'RUNNING' } : {}), ...listWarnings([...warnOfKeys(c), ...warnings]) },
     202,

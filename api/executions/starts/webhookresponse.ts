@@ -13,6 +13,7 @@ import {
   type WebhookAnswer,
 } from '../../../db/executions/starts/webhooks.ts'
 import { isEnded } from '../../../db/executions/status.ts'
+import { Fault } from '../../../db/fault.ts'
 import { findFile } from '../../../db/files/files.ts'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { isItemList, itemsOf } from '../../../workflows/input.ts'
@@ -24,6 +25,7 @@ import { describeError } from '../../http/errors.ts'
 import { ErrorSchema, idSchema, type ResponseSpec } from '../../http/responses.ts'
 import { carryOutEach } from '../../outbox.ts'
 import { waitFor } from '../wait.ts'
+import { startAwaited } from './awaited.ts'
 
 /**
  * Gives a page that a workflow responds with an origin of its own. In the console's origin its scripts could
@@ -154,20 +156,21 @@ async function startAndAwait(
   // Outputs that will not be kept (saveData) stay for as long as a request waits for them.
   const held = mode === 'responseNode' || !hook.workflow.settings.saveData.outputs
   if (held) await awaitAnswer(deps.store, executionId)
-  if (fresh && !queued) void carryOutEach(deps, 'START', [executionId])
-  const found = await waitFor(
-    deps.bus,
-    executionId,
-    { ...patience, fresh, early: mode === 'responseNode' },
-    async () => {
-      const reply = await readWebhookAnswer(deps.store, executionId)
-      if (!reply) return { status: 'DELETED', answer: null }
-      if (mode !== 'responseNode') reply.answer = null
-      return reply.answer || isEnded(reply.status) ? reply : undefined
-    },
-  )
-  const hasOutput = mode === 'lastNode' && found?.status === 'SUCCESS'
-  const output = hasOutput ? await readExecutionOutput(deps, hook, executionId) : null
+  const early = mode === 'responseNode'
+  const waiting = waitFor(deps.bus, executionId, { ...patience, fresh, early }, async (isStored) => {
+    if (isStored && mode === 'lastNode') return readEnd(deps, hook, executionId)
+    const reply = await readWebhookAnswer(deps.store, executionId)
+    if (!reply) return DELETED
+    if (mode === 'lastNode') return isEnded(reply.status) ? readEnd(deps, hook, executionId) : undefined
+    return reply.answer || isEnded(reply.status) ? { ...reply, output: null } : undefined
+  })
+  const start = fresh && !queued ? startAwaited(deps, executionId) : undefined
+  const found = await waiting
+    .then((outcome) => {
+      if (outcome) start?.end(outcome.status)
+      return outcome
+    })
+    .finally(() => void start?.leave())
   const leave = async () => {
     if (!held) return
     await leaveAnswer(deps.store, executionId).catch((err) =>
@@ -175,11 +178,20 @@ async function startAndAwait(
     )
   }
   if (found?.answer?.fileId === undefined) void leave()
-  return found && { ...found, output, leave }
+  return found && { ...found, leave }
 }
 
-async function readExecutionOutput(deps: ApiDeps, hook: Webhook, executionId: string): Promise<unknown> {
-  return (await readExecution(makeWebhookScope(deps, hook), executionId)).outputData
+const DELETED = { status: 'DELETED', answer: null, output: null }
+
+/** How an execution has ended, with its output. */
+async function readEnd(deps: ApiDeps, hook: Webhook, executionId: string) {
+  try {
+    const { status, outputData } = await readExecution(makeWebhookScope(deps, hook), executionId)
+    return { status, answer: null, output: outputData }
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'NOT_FOUND') return DELETED
+    throw error
+  }
 }
 
 // The caller does not learn what went wrong: only the execution's team may read that.

@@ -6,8 +6,13 @@ import { cutPieces, type RecordRow } from '../projection/pieces.ts'
 import { type ExecutionStatus, isEnded } from '../status.ts'
 import type { Projection } from './projection.ts'
 
-/** What the execution's row says after a projection was written. */
-export type SavedExecution = { status: ExecutionStatus; trigger: string; traceparent: string | null }
+/** What the execution's row says after a projection was written. `begun`: its end is also the first that is written of its start. */
+export type SavedExecution = {
+  status: ExecutionStatus
+  trigger: string
+  traceparent: string | null
+  begun: boolean
+}
 
 export type SaveOptions = { values: boolean; again?: boolean }
 
@@ -96,8 +101,9 @@ export async function writeEntry(store: Store, entry: Entry): Promise<SavedExecu
       ${projection.since?.position ?? 0}::int as since_position, ${projection.since?.lastEventId ?? 0}::int as since_event,
       ${isEnded(projection.status)}::boolean as ended, ${projection.began}::boolean as began, ${again}::boolean as again),
     guard as (${updateExecutions(sql`true`)}),
-    saved as (${upsert(entry.rows)})
-    select status, trigger, traceparent from guard`.execute(tx),
+    saved as (${upsert(entry.rows)}),
+    ${BEGUN}
+    select status, trigger, traceparent, exists (select from begun) as begun from guard`.execute(tx),
   )
   return saved.rows[0] ?? null
 }
@@ -126,11 +132,19 @@ export async function writeEntries(store: Store, entries: Entry[]): Promise<Map<
       as t(id, new_status, message, began_at, ended_at, position, run, event, records, since_position,
         since_event, ended, began, again) using (id)),
     guard as (${updateExecutions(sql`e.gate_id is null`)}),
-    saved as (${upsert(entries.flatMap(({ rows }) => rows))})
-    select id, status, trigger, traceparent from guard`.execute(tx),
+    saved as (${upsert(entries.flatMap(({ rows }) => rows))}),
+    ${BEGUN}
+    select id, status, trigger, traceparent, id in (select subject_id from begun) as begun from guard`.execute(
+      tx,
+    ),
   )
   return new Map(saved.rows.map(({ id, ...row }) => [id, row]))
 }
+
+/** Removes the START errands of executions that have ended, since a run cannot have ended without a start. */
+const BEGUN = sql`begun as (
+  delete from outbox b using guard g
+  where b.subject_id = g.id and b.kind = 'START' and g.status not in ('PENDING', 'RUNNING') returning b.subject_id)`
 
 /** Updates the executions that `told` tells of, if it knows more than their rows. */
 function updateExecutions(where: RawBuilder<unknown>) {

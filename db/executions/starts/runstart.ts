@@ -12,7 +12,8 @@ const INLINE_INPUT_BYTES = 2_000
 
 const DEFAULT_TIMEZONE = 'UTC'
 
-type RunStart = NonNullable<Awaited<ReturnType<typeof readStored>>>
+/** `fresh`: it was not read, but has just been written; with no limit of its workflow on how many run at once. */
+type RunStart = NonNullable<Awaited<ReturnType<typeof readStored>>> & { fresh?: boolean }
 
 /** The start data that was written a moment ago, by execution: each is used once, right after it was written. */
 const freshOf = perDatabase(() => new LRUCache<string, RunStart>({ max: 1_000, ttl: 200 }))
@@ -74,6 +75,7 @@ export function rememberStarted(
   rememberOwner(store, id, teamId)
   if (status !== 'PENDING' || queued || given || retriedFrom || swept) return
   freshOf(store.db).set(id, {
+    fresh: !settings.concurrency,
     id,
     workflowId,
     workflowName: name,
