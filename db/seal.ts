@@ -4,7 +4,7 @@ import {
   createSecretKey,
   hkdfSync,
   type KeyObject,
-  randomBytes,
+  randomFillSync,
 } from 'node:crypto'
 
 /** Master keys of 32 bytes by id (1 to 8 characters). The key `current` seals; any of them can open. */
@@ -34,6 +34,21 @@ export function purposeKey(keys: Keys, purpose: string, id = keys.current): KeyO
   return key
 }
 
+// Random bytes are drawn for many nonces at once, which is several times as fast. A thread has its own, in its memory only.
+const nonces = Buffer.alloc(IV_BYTES * 512)
+let drawn = nonces.length
+
+/** Random bytes that were never used before, to be used before the next are drawn. */
+function drawNonce(): Buffer {
+  if (drawn === nonces.length) {
+    randomFillSync(nonces)
+    drawn = 0
+  }
+  const nonce = nonces.subarray(drawn, drawn + IV_BYTES)
+  drawn += IV_BYTES
+  return nonce
+}
+
 /**
  * Encrypts with AES-256-GCM and the purpose's key. Only `unseal` with the same `context` and `version` can
  * decrypt it.
@@ -48,7 +63,7 @@ export function seal(
   const head = Buffer.alloc(1 + KEY_ID_BYTES)
   head[0] = version
   head.write(keys.current, 1, 'ascii')
-  const iv = randomBytes(IV_BYTES)
+  const iv = drawNonce()
   const cipher = createCipheriv('aes-256-gcm', purposeKey(keys, purpose), iv, { authTagLength: TAG_BYTES })
   cipher.setAAD(Buffer.concat([head, Buffer.from(context)]))
   const body = [cipher.update(plain), cipher.final()]
