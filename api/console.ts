@@ -6,6 +6,7 @@ import { type Context, Hono } from 'hono'
 import { Fault } from '../db/fault.ts'
 import { buildConsole } from './consolebuild.ts'
 import type { AppEnv } from './env.ts'
+import { hasState } from './http/tags.ts'
 
 const ICON = fileURLToPath(new URL('./console/icon.svg', import.meta.url))
 
@@ -108,8 +109,7 @@ function respondWithAsset(c: Context<AppEnv>, asset: Asset | undefined): Respons
   // A browser replaces the cached headers by those of a 304, so a 304 must carry the same ones.
   c.header('Content-Type', asset.type)
   c.header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'")
-  const known = (c.req.header('if-none-match') ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''))
-  if (known.includes(asset.tag) || known.includes('*')) return c.body(null, 304)
+  if (hasState(c, asset.tag)) return c.body(null, 304)
   if (!asset.packed || !/\bgzip\b/.test(c.req.header('accept-encoding') ?? '')) return c.body(asset.body)
   c.header('Content-Encoding', 'gzip')
   return c.body(asset.packed)

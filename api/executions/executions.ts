@@ -16,6 +16,7 @@ import { accept } from '../http/accept.ts'
 import { ById, boundedString, InTeam, uuidField } from '../http/fields.ts'
 import { checkTimeRange, paging, timeRange } from '../http/query.ts'
 import { messageResponse, pageSchema, timeSchema } from '../http/responses.ts'
+import { IF_NONE_MATCH_HEADER, respondTagged, TAG_HEADER, UNCHANGED_RESPONSE } from '../http/tags.ts'
 import { carryOutEach } from '../outbox.ts'
 import { ExecutionItemSchema, ExecutionSchema } from './fields.ts'
 import { NodeExecutionSchema } from './records.ts'
@@ -138,19 +139,21 @@ function createExecutionReadRoutes(deps: ApiDeps, seats: Seats) {
         of: 'executions',
         params: ById,
         query: v.object({ waitMs: waitMsField }),
-        headers: PREFER_HEADER,
+        headers: { ...PREFER_HEADER, ...IF_NONE_MATCH_HEADER },
         responses: {
           200: {
             description: 'The execution, with its nodes in the order they started',
             schema: ExecutionSchema,
+            headers: TAG_HEADER,
           },
+          304: UNCHANGED_RESPONSE,
         },
       }),
       async (c) => {
         const { id } = c.req.valid('param')
         const wait = readWait(c, c.req.valid('query'))
         if (wait.ms > 0) await awaitEnd(deps, c, id, { seats, ...wait })
-        return c.json(await readExecution(c.get('scope'), id, deps.temporalUi))
+        return respondTagged(c, await readExecution(c.get('scope'), id, deps.temporalUi))
       },
     )
     .get(

@@ -6,6 +6,7 @@ import { html } from 'hono/html'
 import { missing } from '../../db/fault.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
+import { hasState } from '../http/tags.ts'
 import { ByKey } from './public.ts'
 import { makePageToken, openWidget, readOpenWidget } from './visitors.ts'
 
@@ -43,10 +44,7 @@ export function createEmbedRoutes(deps: ApiDeps) {
       // For pages that name the hash of the script, which browsers check with CORS only.
       c.header('Access-Control-Allow-Origin', '*')
       c.header('Access-Control-Allow-Credentials', undefined)
-      const known = (c.req.header('if-none-match') ?? '')
-        .split(',')
-        .map((one) => one.trim().replace(/^W\//, ''))
-      if (known.includes(tag) || known.includes('*')) return c.body(null, 304)
+      if (hasState(c, tag)) return c.body(null, 304)
       if (!/\bgzip\b/.test(c.req.header('accept-encoding') ?? '')) return c.body(script)
       c.header('Content-Encoding', 'gzip')
       return c.body(zipped)

@@ -31,7 +31,7 @@ test.for(['RUNNING', 'SUCCESS', 'CANCELLED'])(
       await vi.waitFor(isWaiting, 20_000)
       return [marking]
     })
-    expect(await marked[0]).toEqual({ status, settled: false })
+    expect(await marked[0]).toMatchObject({ status, settled: false })
   },
 )
 

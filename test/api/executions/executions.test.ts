@@ -33,6 +33,27 @@ test('a PENDING execution is cancelled without Temporal, and is not started late
   ])
 })
 
+test('who polls an execution and names the tag of the last response gets 304 until something has changed', async () => {
+  const id = await start(await create())
+  const ask = (tag: string, as = viewer) =>
+    service.call('GET', `/api/executions/${id}`, as, undefined, { 'If-None-Match': tag })
+  const first = await ask('"another"')
+  const tag = first.headers.get('etag')!
+  expect(first).toMatchObject({ status: 200, body: { id, status: 'PENDING' } })
+  for (const known of [tag, tag.replace('W/', ''), `"another", ${tag}`, '*']) {
+    const { status, text, headers } = await ask(known)
+    expect({ status, text, tag: headers.get('etag') }).toEqual({ status: 304, text: '', tag })
+    expect(headers.get('x-ratelimit-remaining')).not.toBeNull()
+  }
+  // Those who may not read it learn nothing by its tag.
+  expect((await ask(tag, other.cookie)).status).toBe(403)
+  expect((await ask(tag, 'sdk_unknown')).status).toBe(401)
+  await service.call('POST', `/api/executions/${id}/cancel`, operator)
+  const changed = await ask(tag)
+  expect(changed).toMatchObject({ status: 200, body: { status: 'CANCELLED' } })
+  expect(changed.headers.get('etag')).not.toBe(tag)
+})
+
 test('a RUNNING execution is cancelled through Temporal', async () => {
   const workflowId = await create()
   const { id, status, text } = await withTemporal(async () => {
