@@ -47,10 +47,13 @@ test('every operation says what it does, for whom, and how it responds', () => {
   for (const { at, operation } of operations) {
     const { summary, description, tags, responses, requestBody } = operation
     expect([at, summary.length > 3, description.length > 10, tags.length]).toEqual([at, true, true, 1])
-    // Every operation has one successful response. Streams, webhooks, waits, dry runs, downloads and the sign-up have
-    // another one beside it.
+    // Every operation has one successful response. Streams, webhooks, waits, polls, dry runs, downloads and the sign-up
+    // have another one beside it.
     const choices = ['post /api/workflows/import', 'post /api/workflows/{id}/execute']
-    const others: Record<string, string> = { 'post /api/auth/register': '202' }
+    const others: Record<string, string> = {
+      'post /api/auth/register': '202',
+      'get /api/executions/{id}': '304',
+    }
     const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : (others[at] ?? '')
     const beside = /\/hooks(-test)?\//.test(at) ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
