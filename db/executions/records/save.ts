@@ -102,7 +102,7 @@ export async function writeEntry(store: Store, entry: Entry): Promise<SavedExecu
       ${isEnded(projection.status)}::boolean as ended, ${projection.began}::boolean as began, ${again}::boolean as again),
     guard as (${updateExecutions(sql`true`)}),
     saved as (${upsert(entry.rows)}),
-    ${BEGUN}
+    begun as (${removeStarts()})
     select status, trigger, traceparent, exists (select from begun) as begun from guard`.execute(tx),
   )
   return saved.rows[0] ?? null
@@ -133,7 +133,7 @@ export async function writeEntries(store: Store, entries: Entry[]): Promise<Map<
         since_event, ended, began, again) using (id)),
     guard as (${updateExecutions(sql`e.gate_id is null`)}),
     saved as (${upsert(entries.flatMap(({ rows }) => rows))}),
-    ${BEGUN}
+    begun as (${removeStarts()})
     select id, status, trigger, traceparent, id in (select subject_id from begun) as begun from guard`.execute(
       tx,
     ),
@@ -142,9 +142,11 @@ export async function writeEntries(store: Store, entries: Entry[]): Promise<Map<
 }
 
 /** Removes the START errands of executions that have ended, since a run cannot have ended without a start. */
-const BEGUN = sql`begun as (
-  delete from outbox b using guard g
-  where b.subject_id = g.id and b.kind = 'START' and g.status not in ('PENDING', 'RUNNING') returning b.subject_id)`
+function removeStarts() {
+  return sql`
+    delete from outbox b using guard g
+    where b.subject_id = g.id and b.kind = 'START' and g.status not in ('PENDING', 'RUNNING') returning b.subject_id`
+}
 
 /** Updates the executions that `told` tells of, if it knows more than their rows. */
 function updateExecutions(where: RawBuilder<unknown>) {

@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { perDatabase } from '../../cache.ts'
 import { change, record, write } from '../../change.ts'
-import type { Tx } from '../../connection.ts'
+import { isDatabaseAway, type Tx } from '../../connection.ts'
 import { Fault, missing } from '../../fault.ts'
+import { createBatches } from '../../operation/batches.ts'
 import { demandStill, holdRight, rightHolds } from '../../people/rights.ts'
 import type { Store } from '../../scope.ts'
 import { cleanText } from '../../text.ts'
@@ -55,7 +57,7 @@ export async function addExecution(
     start.act ||
     start.callback
       ? insertGuarded(store, workflow, start)
-      : write(store, (tx) => insertExecution(tx, workflow, start, NO_GATE))
+      : insertUngated(store, workflow, start)
     ).catch(rethrowMissing)
     if (added) rememberStarted(store, workflow, start, added)
     else if (start.right) await write(store, (tx) => demandStill(tx, start.right!, workflow.teamId))
@@ -94,7 +96,7 @@ function insertGuarded(
     // A repeated call must not be turned away, nor take another execution's place.
     if (gate && (await findEarlier(tx, workflow.id, start))) return undefined
     const place = gate ? await findPlace(tx, gate, start) : NO_GATE
-    const added = await insertExecution(tx, workflow, start, place, true)
+    const [added] = await insertExecutions(tx, [{ workflow, start, place, isHeld: true }])
     const { teamId } = workflow
     if (added) await start.adopt?.(tx, added.executionId)
     if (added && callback) await insertCallback(tx, { executionId: added.executionId, teamId }, callback)
@@ -109,54 +111,110 @@ function insertGuarded(
   })
 }
 
+/** An execution to be written. `isHeld`: the transaction holds the right already. */
+type NewExecution = { workflow: StartableWorkflow; start: WrittenStart; place: GatePlace; isHeld?: boolean }
+
+/** Larger ones are written alone: a statement for many is no larger than others. */
+const MAX_SHARED_CHARS = 20_000
+const MOST_TOGETHER = 8
+
 /**
- * Returns undefined if the key or the id is taken, if the workflow has changed since it had its `stamp`, or if the
- * caller's right has ended, or if its cause is deleted. `held` says that the transaction holds the right already.
+ * Writes an execution without a gate by itself, or in one statement with those of its workflow that come while one before
+ * is being written: where that one has to wait, because the workflow is being deleted, no others do. Returns undefined as insertExecutions does.
  */
-export async function insertExecution(
-  tx: Tx,
+export function insertUngated(
+  store: Store,
   workflow: StartableWorkflow,
   start: WrittenStart,
-  { gateId, waits, refusal }: GatePlace,
-  held = false,
 ): Promise<StartedExecution | undefined> {
-  const key = start.idempotencyKey ?? start.once ?? null
-  const data = start.text
-  const hash = key === null ? null : hashData(start)
-  const { inputs, outputs } = workflow.settings.saveData
-  const warning = start.inputWarning === undefined ? null : cleanText(start.inputWarning, MAX_WARNING)
-  const cause = findCause(start)
+  const one = { workflow, start, place: NO_GATE }
+  // What waits for another transaction waits alone: for the same key or id, and for the row of a cause.
+  const waits = start.id ?? start.idempotencyKey ?? start.once ?? findCause(start)
+  if (waits || start.text.length > MAX_SHARED_CHARS) return writeAlone(store, one)
+  return insertsInTurn(store.db)(workflow.id, one).then((written) => written())
+}
+
+const writeAlone = async (store: Pick<Store, 'db'>, one: NewExecution) =>
+  (await write(store, (tx) => insertExecutions(tx, [one])))[0]
+
+/** The output says what became of each: it returns it, or throws. */
+const insertsInTurn = perDatabase((db) =>
+  createBatches(async (_workflowId, all: NewExecution[]): Promise<(() => StartedExecution | undefined)[]> => {
+    try {
+      const written = await write({ db }, (tx) => insertExecutions(tx, all))
+      return written.map((one) => () => one)
+    } catch (error) {
+      if (all.length === 1 || isDatabaseAway(error)) throw error
+      // What is wrong with one must not harm the others.
+      const each = await Promise.allSettled(all.map((one) => writeAlone({ db }, one)))
+      return each.map((done) => () => {
+        if (done.status === 'rejected') throw done.reason
+        return done.value
+      })
+    }
+  }, MOST_TOGETHER),
+)
+
+/**
+ * Writes executions and their START errands. Each is undefined if its key or id is taken, if its workflow has changed
+ * since it had its `stamp`, if its caller's right has ended, or if its cause is deleted.
+ */
+async function insertExecutions(tx: Tx, all: NewExecution[]): Promise<(StartedExecution | undefined)[]> {
+  const named = all.map((one) => ({ ...one, id: one.start.id ?? uuid() }))
+  const causes = named.flatMap(({ start }) => findCause(start) ?? [])
   const { rows } = await sql<StartedExecution>`
-    with cause as materialized (
-      select chat_session_id from executions where id = ${cause}::uuid for key share),
+    with asked (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id, timeout_ms,
+        input_data, input_bytes, started_by_kind, started_by_id, idempotency_key, idempotency_hash, traceparent,
+        tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given, only_node, draft, keep_inputs,
+        keep_outputs, input_warning, chat_session_id, gate_id, waits, refusal, swept, cause, may)
+      as materialized (values ${sql.join(named.map(listColumns))}),
+    cause as materialized (
+      select id, chat_session_id from executions where id = any(${causes}::uuid[]) order by id for key share),
     added as (
       insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
         trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
         idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
         only_node, draft, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
         error_message)
-      select ${start.id ?? uuid()}::uuid, ${workflow.teamId}, ${workflow.id}, ${workflow.name}, ${workflow.version},
-        ${workflow.graph.nodes.length}, ${start.trigger}, ${start.node.id}, ${workflow.settings.timeoutMs},
-        ${data}::json, ${Buffer.byteLength(data)}, ${start.by.kind}, ${start.by.id}, ${key}, ${hash},
-        ${start.traceparent ?? null}, ${start.tracestate ?? null}, ${start.parent?.executionId ?? null}, ${start.parent?.key ?? null},
-        ${start.parent?.depth ?? 0}, ${start.parent?.detached ?? false}, ${start.retriedFrom ?? null},
-        ${start.recovery ?? null}, ${start.given ? JSON.stringify(start.given) : null}::json,
-        ${start.onlyNode ?? null}, ${start.draft ?? false}, ${inputs}, ${outputs}, ${warning}, coalesce(${start.chatSessionId ?? null}::uuid,
-          (select chat_session_id from cause)), ${gateId},
-        case when ${waits} then clock_timestamp() end,
-        case when ${refusal}::text is null then 'PENDING' else 'CANCELLED' end,
-        case when ${refusal}::text is not null then now() end, ${refusal}
-      where ${isUnchanged(workflow)} and (${cause}::uuid is null or exists (select from cause))
-        and ${held || !start.right ? sql<boolean>`true` : rightHolds(start.right, workflow.teamId)}
+      select a.id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id, timeout_ms,
+        input_data, input_bytes, started_by_kind, started_by_id, idempotency_key, idempotency_hash, traceparent,
+        tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given, only_node, draft, keep_inputs,
+        keep_outputs, input_warning, coalesce(a.chat_session_id, c.chat_session_id), gate_id,
+        case when waits then clock_timestamp() end, case when refusal is null then 'PENDING' else 'CANCELLED' end,
+        case when refusal is not null then now() end, refusal
+      from asked a left join cause c on c.id = a.cause
+      where may and (a.cause is null or c.id is not null)
       on conflict do nothing
       returning id, status, created_at, queued_at),
     queued as (
       insert into outbox (kind, subject_id, team_id, due_at)
-      select 'START', id, ${workflow.teamId}, now() + case when ${start.swept ?? false} then interval '0' else interval '5 seconds' end
-      from added where status = 'PENDING' and queued_at is null)
+      select 'START', id, a.team_id, now() + case when a.swept then interval '0' else interval '5 seconds' end
+      from added join asked a using (id) where status = 'PENDING' and queued_at is null)
     select id as execution_id, status, created_at as started_at, true as fresh, queued_at is not null as queued
     from added`.execute(tx)
-  return rows[0]
+  const added = new Map(rows.map((row) => [row.executionId, row]))
+  return named.map(({ id }) => added.get(id))
+}
+
+/** The values of `asked` for one execution. */
+function listColumns({ id, workflow, start, place, isHeld }: NewExecution & { id: string }) {
+  const { teamId, name, version, graph, settings } = workflow
+  const { by, parent, right, text } = start
+  const key = start.idempotencyKey ?? start.once ?? null
+  const hash = key === null ? null : hashData(start)
+  const { inputs, outputs } = settings.saveData
+  const warning = start.inputWarning === undefined ? null : cleanText(start.inputWarning, MAX_WARNING)
+  const given = start.given ? JSON.stringify(start.given) : null
+  const holds = isHeld || !right ? sql<boolean>`true` : rightHolds(right, teamId)
+  return sql`(${id}::uuid, ${teamId}::uuid, ${workflow.id}::uuid, ${name}::text, ${version}::int,
+    ${graph.nodes.length}::int, ${start.trigger}::text, ${start.node.id}::text, ${settings.timeoutMs}::bigint,
+    ${text}::json, ${Buffer.byteLength(text)}::int, ${by.kind}::text, ${by.id}::uuid, ${key}::text, ${hash}::bytea,
+    ${start.traceparent ?? null}::text, ${start.tracestate ?? null}::text, ${parent?.executionId ?? null}::uuid,
+    ${parent?.key ?? null}::text, ${parent?.depth ?? 0}::int, ${parent?.detached ?? false}::boolean,
+    ${start.retriedFrom ?? null}::uuid, ${start.recovery ?? null}::text, ${given}::json, ${start.onlyNode ?? null}::text,
+    ${start.draft ?? false}::boolean, ${inputs}::boolean, ${outputs}::boolean, ${warning}::text,
+    ${start.chatSessionId ?? null}::uuid, ${place.gateId}::uuid, ${place.waits}::boolean, ${place.refusal}::text,
+    ${start.swept ?? false}::boolean, ${findCause(start)}::uuid, ${isUnchanged(workflow)} and ${holds})`
 }
 
 /**

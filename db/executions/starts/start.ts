@@ -2,7 +2,6 @@ import { findStart, type GraphNode } from '../../../workflows/graph/graph.ts'
 import { writeUntil } from '../../../workflows/graph/part.ts'
 import type { Presets } from '../../../workflows/run/plan.ts'
 import { covers } from '../../acts.ts'
-import { write } from '../../change.ts'
 import type { Tx } from '../../connection.ts'
 import { copyTeamFiles } from '../../files/files.ts'
 import { findFileIds } from '../../files/named.ts'
@@ -11,8 +10,7 @@ import type { Right } from '../../people/rights.ts'
 import { demand, type Scope, type Store } from '../../scope.ts'
 import { type CallbackTarget, makeCallback } from '../callbacks.ts'
 import { writeData } from '../waits/jsontext.ts'
-import { addExecution, insertExecution, type StartedExecution } from './add.ts'
-import { NO_GATE } from './gate.ts'
+import { addExecution, insertUngated, type StartedExecution } from './add.ts'
 import type { AnyStart, TraceContext } from './origins.ts'
 import { type Pins, readPins } from './pins.ts'
 import { type AskedPart, checkPart, copyReused, readReusable, takeOverPart } from './reused.ts'
@@ -132,7 +130,7 @@ async function startUnchanged(
   if (!node || workflow.teamId !== teamId || workflow.settings.concurrency || start.idempotencyKey)
     return undefined
   const whole = { ...start, node, text: writeData(start.data) }
-  const added = await write(store, (tx) => insertExecution(tx, workflow, whole, NO_GATE)).catch((error) => {
+  const added = await insertUngated(store, workflow, whole).catch((error) => {
     // It was deleted at this moment.
     if ((error as { code?: string }).code === '23503') return undefined
     throw error
