@@ -26,6 +26,11 @@ export type Bus = {
   tell(text: string): void
   /** Calls `hear` with each text, and with null whenever some may have been missed. */
   onTold(hear: (text: string | null) => void): void
+  /**
+   * Until when all that was told has been heard, in performance.now(): -Infinity while there is no connection. If that is
+   * a while ago, PostgreSQL is asked in the background whether the connection still hears.
+   */
+  heardUntil(): number
   /** Aborted when the process begins to stop, so that no caller goes on waiting for the bus. */
   stopping: AbortSignal
   stop(): Promise<void>
@@ -41,6 +46,8 @@ const REFRESH_MS = 30_000
 const EXPIRY = '5 minutes'
 const STOP_MS = 1_000
 const FIRST_STEP_MS = 20
+/** How old the proof that the connection hears may become, where it is used, before there is another one. */
+const PROOF_MS = 250
 /** How long a process that ends executions itself waits for an end before it tells PostgreSQL that it waits. */
 const PATIENCE_MS = 200
 const MAX_STEP_MS = 2_000
@@ -64,6 +71,12 @@ type State = {
   /** Who hears what processes tell each other. */
   hearers: Set<(text: string | null) => void>
   stopping: AbortController
+  /** When the latest query was sent to which there was a response: what was told before has been heard. */
+  heardUntil: number
+  /** Gives the connection up, so that the next one is made. */
+  giveUp: (error: unknown) => void
+  /** Whether PostgreSQL is being asked whether the connection still hears. */
+  proving: boolean
   /** The latest query on the connection. */
   asked: Promise<unknown>
   /** Executions whose watch the next registration adds. */
@@ -91,6 +104,9 @@ export function openBus(url: string, options: Options): Bus {
     errands: new Set(),
     hearers: new Set(),
     stopping: new AbortController(),
+    heardUntil: Number.NEGATIVE_INFINITY,
+    giveUp: () => {},
+    proving: false,
     asked: Promise.resolve(),
     joining: new Set(),
     next: undefined,
@@ -118,6 +134,7 @@ export function openBus(url: string, options: Options): Bus {
       state.hearers.add(hear)
       if (state.client) hear(null)
     },
+    heardUntil: () => proveHearing(state),
     stop: () => stopBus(state, connected),
   }
 }
@@ -127,7 +144,7 @@ async function stopBus(state: State, connected: Promise<void>): Promise<void> {
   // A connect that the server never responds to must not hold up the stop.
   await Promise.race([connected, sleep(STOP_MS, undefined, { ref: false })])
   const { client, watcher } = state
-  state.client = undefined
+  loseClient(state)
   if (!client) return
   await ask(state, client, 'delete from watches where watcher = $1', [watcher]).catch(() => {})
   await client.end().catch(() => {})
@@ -140,9 +157,37 @@ function ask<Row extends pg.QueryResultRow>(
   text: string,
   values: unknown[] = [],
 ): Promise<pg.QueryResult<Row>> {
-  const asked = state.asked.then(() => client.query<Row>(text, values))
+  const asked = state.asked.then(async () => {
+    const sentAt = performance.now()
+    const result = await client.query<Row>(text, values)
+    // PostgreSQL sends notifications of before along with its response.
+    if (client === state.client) state.heardUntil = sentAt
+    return result
+  })
   state.asked = asked.catch(() => {})
   return asked
+}
+
+function loseClient(state: State): void {
+  state.client = undefined
+  state.heardUntil = Number.NEGATIVE_INFINITY
+}
+
+function proveHearing(state: State): number {
+  const { client } = state
+  if (client && !state.proving && performance.now() - state.heardUntil > PROOF_MS) {
+    state.proving = true
+    const prove = async () => {
+      try {
+        await ask(state, client, 'select')
+      } catch (error) {
+        if (client === state.client) state.giveUp(error)
+      }
+      if (client === state.client) state.proving = false
+    }
+    void prove()
+  }
+  return state.heardUntil
 }
 
 /**
@@ -157,19 +202,22 @@ async function stayConnected(state: State): Promise<void> {
     try {
       client = await connect(state, (error) => lost.abort(error))
       state.client = client
+      state.giveUp = (error) => lost.abort(error)
       // Work that still hangs in the connection before this one must not delay anything.
       state.asked = Promise.resolve()
+      state.proving = false
+      // Before any response proves that this connection hears: changes before it were not heard.
+      tellHearers(state, null)
       await register(state, [...watched.keys()])
       for (const id of [...watched.keys()]) wakeWatchers(state, id)
       wakeForErrands(state)
-      tellHearers(state, null)
       pause = FIRST_PAUSE_MS
       await keepRefreshing(state, client, AbortSignal.any([lost.signal, stopping.signal]))
     } catch (error) {
       if (stopping.signal.aborted) return
       options.onLost?.(lost.signal.reason ?? error)
     }
-    state.client = undefined
+    loseClient(state)
     void client?.end().catch(() => {})
     await sleep(pause * (0.5 + Math.random()), undefined, { signal: stopping.signal }).catch(() => {})
     pause = Math.min(MAX_PAUSE_MS, pause * 2)
