@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
 import { createMetrics, type Metrics } from '../activities/metrics.ts'
-import { rememberWith } from '../db/memory.ts'
 import { createAuditRoutes } from './audit/audit.ts'
 import { createAuditExportRoutes } from './audit/export.ts'
 import { noteRefused } from './audit/refusals.ts'
@@ -93,7 +92,6 @@ import { createWorkflowRoutes } from './workflows/workflows.ts'
 
 /** The whole HTTP API. Each noun contributes its own routes. */
 export function createApp(deps: ApiDeps) {
-  rememberWith(deps.store.db, deps.bus)
   const app = new Hono<AppEnv>()
   const metrics = deps.metrics ?? createMetrics()
   const streams = createReplyStreams(deps)

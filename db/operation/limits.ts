@@ -108,7 +108,7 @@ const limitsOf = createMemory<number>(10_000)
 export const THIS_MINUTE = sql`extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
   ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`
 
-/** The current limit, so that a changed plan applies from the next request on; what is remembered of a team's is as current. */
+/** The limit as it is now, so that a changed plan applies from the next request on. */
 function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
   const fixed = FIXED_LIMITS[kind]
   if (fixed !== undefined) return sql`${sql.lit(fixed)}`

@@ -111,7 +111,7 @@ export async function findSession(store: Store, sessionId: string): Promise<Sess
   const row = found.rows[0]
   if (!row) return null
   const { leftMs, ...person } = row
-  // Those who wait for the end look then whether it has come: not too early. What is remembered is not used too long.
+  // Who waits for the end looks again when it has come, so `endsAt` is not too early; the memory ends before.
   const caller = { ...person, endsAt: performance.now() + leftMs }
   remember(sessionId, caller, `rights:${caller.userId}`, began + leftMs)
   return caller

@@ -225,9 +225,9 @@ function callerOf(token: string) {
 }
 
 /**
- * Finds a valid token like `findToken`, and counts a request against its team, in the same statement if the token is not
- * in memory; `count` is null if the user who created it has left the team, because then the request counts against them, and while the database
- * takes no changes.
+ * Finds a valid token like `findToken`, and counts a request against its team: in the same statement if it looks the
+ * token up. `count` is null if the user who created it has left the team, because then the request counts against them,
+ * and while the database takes no changes.
  */
 export async function admitToken(store: Store, token: string): Promise<Admission | null> {
   if (!isToken(token)) return null

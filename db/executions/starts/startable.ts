@@ -47,7 +47,7 @@ export async function readStartable(
 
 /**
  * The workflow from memory, with a stamp that its start is to check, since another process may have changed it a moment
- * ago; else as readStartable reads it. Undefined if there is none.
+ * ago; else as readStartable reads it.
  */
 export async function findStartable(store: Store, id: string): Promise<StartableWorkflow | undefined> {
   const row = rowsOf(store.db).find(id)

@@ -7,7 +7,8 @@ import { startRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 /** What the process does by itself, whether anybody executes anything or not. */
-const HOUSEKEEPING = /^with recursive teams|set checked_at = now\(\) where id in|where minute < now\(\)/
+const HOUSEKEEPING =
+  /^select$|^with recursive teams|set checked_at = now\(\) where id in|where minute < now\(\)/
 
 const statements: string[] = []
 const query = pg.Client.prototype.query as (...given: unknown[]) => unknown
