@@ -10,7 +10,7 @@ export const EVERYTHING = 'everything'
  * What a text that triggers tell is about (migration 0102): a person with their sessions, tokens and memberships, the plan
  * of a team, or a workflow's row.
  */
-export type About = `${'rights' | 'plan' | 'workflow'}:${string}`
+type About = `${'rights' | 'plan' | 'workflow'}:${string}`
 
 const CHANGE = /^(rights|plan|workflow):/
 

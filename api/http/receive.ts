@@ -29,6 +29,7 @@ const PAGE = [
  * workflows but to hooks (FORBIDDEN).
  */
 export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+  // Before anything else hears of changes, so that who looks again because of one finds nothing old.
   rememberWith(deps.store.db, deps.bus)
   const secure = isSecure(deps)
   const own = new Set([new URL(deps.publicUrl).origin, ...(deps.corsOrigins ?? [])])
