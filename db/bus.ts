@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { v7 as uuid } from 'uuid'
+import { type Connection, type Hearing, openListening } from './operation/listening.ts'
 
 /** PostgreSQL's notifications to this process, over a connection of its own. */
 export type Bus = {
@@ -26,6 +26,11 @@ export type Bus = {
   tell(text: string): void
   /** Calls `hear` with each text, and with null whenever some may have been missed. */
   onTold(hear: (text: string | null) => void): void
+  /**
+   * Until when all that was told has been heard, in performance.now(): -Infinity while there is no connection. If that is
+   * a while ago, PostgreSQL is asked in the background whether the connection still hears.
+   */
+  heardUntil(): number
   /** Aborted when the process begins to stop, so that no caller goes on waiting for the bus. */
   stopping: AbortSignal
   stop(): Promise<void>
@@ -36,13 +41,9 @@ type Wake = (hasEnded?: boolean) => void
 
 type Options = { name: string; onLost?: (error: unknown) => void; refreshMs?: number }
 
-const FIRST_PAUSE_MS = 100
-const MAX_PAUSE_MS = 5_000
-const QUERY_TIMEOUT_MS = 10_000
 const REFRESH_MS = 30_000
 /** The watches of a process that has not refreshed them for this long are removed. */
 const EXPIRY = '5 minutes'
-const STOP_MS = 1_000
 const FIRST_STEP_MS = 20
 /** How long a process that ends executions itself waits for an end before it tells PostgreSQL that it waits. */
 const PATIENCE_MS = 500
@@ -50,12 +51,9 @@ const MAX_STEP_MS = 2_000
 
 /** What the functions below share: one for each open bus. */
 type State = {
-  url: string
-  options: Options
+  listening: Hearing
   /** The id of this process in the table `watches`. */
   watcher: string
-  /** The connection that listens; undefined while it is lost. */
-  client: pg.Client | undefined
   /** The watchers, by execution. */
   watched: Map<string, Set<Wake>>
   /** The executions of which PostgreSQL knows, or is being told, that this process watches them. */
@@ -66,9 +64,6 @@ type State = {
   errands: Set<() => void>
   /** Who hears what processes tell each other. */
   hearers: Set<(text: string | null) => void>
-  stopping: AbortController
-  /** The latest query on the connection. */
-  asked: Promise<unknown>
   /** Executions whose watch the next registration adds. */
   joining: Set<string>
   /** Executions whose watch the next such statement removes. */
@@ -79,33 +74,37 @@ type State = {
   latest: Promise<void>
 }
 
-/**
- * Opens the bus. It connects in the background, and reconnects for as long as it takes whenever the
- * connection is lost; `onLost` gets the error each time. It needs the migrated database and a session of its
- * own, so no transaction pooler in between.
- */
-export function openBus(url: string, options: Options): Bus {
+/** Opens the bus. It connects in the background, as openListening does, and needs the migrated database. */
+export function openBus(url: string, { name, onLost, refreshMs = REFRESH_MS }: Options): Bus {
+  const listening = openListening(url, {
+    name,
+    channels: ['run', 'outbox', 'processes'],
+    hear(channel, payload) {
+      if (channel === 'outbox') wakeForErrands(state)
+      else if (channel === 'processes') tellHearers(state, payload ?? '')
+      else if (payload) wakeWatchers(state, payload)
+    },
+    begin: (connection) => beginAnew(state, connection),
+    refresh: (connection) => refreshWatches(state, connection),
+    refreshMs,
+    onLost,
+  })
   const state: State = {
-    url,
-    options,
+    listening,
     watcher: uuid(),
-    client: undefined,
     watched: new Map(),
     registered: new Set(),
     endsHere: false,
     errands: new Set(),
     hearers: new Set(),
-    stopping: new AbortController(),
-    asked: Promise.resolve(),
     joining: new Set(),
     leaving: new Set(),
     next: undefined,
     latest: Promise.resolve(),
   }
-  const connected = stayConnected(state)
   return {
     id: state.watcher,
-    stopping: state.stopping.signal,
+    stopping: listening.stopping,
     watch: (executionId, wake) => watchExecution(state, executionId, wake),
     watchEnd: (executionId, wake) => watchEnd(state, executionId, wake),
     tellEnd(executionId, hasStored) {
@@ -117,105 +116,34 @@ export function openBus(url: string, options: Options): Bus {
       return () => void state.errands.delete(wake)
     },
     tell(text) {
-      const { client } = state
-      if (client) void ask(state, client, "select pg_notify('processes', $1)", [text]).catch(() => {})
+      void listening
+        .current()
+        ?.ask("select pg_notify('processes', $1)", [text])
+        .catch(() => {})
     },
     onTold(hear) {
       state.hearers.add(hear)
-      if (state.client) hear(null)
+      if (listening.current()) hear(null)
     },
-    stop: () => stopBus(state, connected),
+    heardUntil: listening.heardUntil,
+    stop: () => listening.stop(({ ask }) => ask('delete from watches where watcher = $1', [state.watcher])),
   }
 }
 
-async function stopBus(state: State, connected: Promise<void>): Promise<void> {
-  state.stopping.abort()
-  // A connect that the server never responds to must not hold up the stop.
-  await Promise.race([connected, sleep(STOP_MS, undefined, { ref: false })])
-  const { client, watcher } = state
-  state.client = undefined
-  if (!client) return
-  await ask(state, client, 'delete from watches where watcher = $1', [watcher]).catch(() => {})
-  await client.end().catch(() => {})
+/** Says, on a new connection, that anything may have been missed. */
+async function beginAnew(state: State, connection: Connection): Promise<void> {
+  // Before any response proves that the connection hears.
+  tellHearers(state, null)
+  state.leaving = new Set()
+  await register(state, connection, [...state.watched.keys()])
+  for (const id of [...state.watched.keys()]) wakeWatchers(state, id)
+  wakeForErrands(state)
 }
 
-/** Sends a query after the one before it has ended: pg will no longer let them wait inside a client. */
-function ask<Row extends pg.QueryResultRow>(
-  state: State,
-  client: pg.Client,
-  text: string,
-  values: unknown[] = [],
-): Promise<pg.QueryResult<Row>> {
-  const asked = state.asked.then(() => client.query<Row>(text, values))
-  state.asked = asked.catch(() => {})
-  return asked
-}
-
-/**
- * Keeps a connection until the bus stops: whenever it is lost, the next one follows after a growing pause.
- */
-async function stayConnected(state: State): Promise<void> {
-  const { options, stopping, watched } = state
-  let pause = FIRST_PAUSE_MS
-  while (!stopping.signal.aborted) {
-    const lost = new AbortController()
-    let client: pg.Client | undefined
-    try {
-      client = await connect(state, (error) => lost.abort(error))
-      state.client = client
-      // Work that still hangs in the connection before this one must not delay anything.
-      state.asked = Promise.resolve()
-      state.leaving = new Set()
-      await register(state, [...watched.keys()])
-      for (const id of [...watched.keys()]) wakeWatchers(state, id)
-      wakeForErrands(state)
-      tellHearers(state, null)
-      pause = FIRST_PAUSE_MS
-      await keepRefreshing(state, client, AbortSignal.any([lost.signal, stopping.signal]))
-    } catch (error) {
-      if (stopping.signal.aborted) return
-      options.onLost?.(lost.signal.reason ?? error)
-    }
-    state.client = undefined
-    void client?.end().catch(() => {})
-    await sleep(pause * (0.5 + Math.random()), undefined, { signal: stopping.signal }).catch(() => {})
-    pause = Math.min(MAX_PAUSE_MS, pause * 2)
-  }
-}
-
-async function connect(state: State, onLost: (error: unknown) => void): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: state.url,
-    application_name: `${state.options.name} bus`,
-    connectionTimeoutMillis: 5_000,
-    query_timeout: QUERY_TIMEOUT_MS,
-    keepAlive: true,
-  })
-  client.on('error', onLost)
-  client.on('end', () => onLost(new Error('The connection ended')))
-  client.on('notification', ({ channel, payload }) => {
-    if (channel === 'outbox') wakeForErrands(state)
-    else if (channel === 'processes') tellHearers(state, payload ?? '')
-    else if (payload) wakeWatchers(state, payload)
-  })
-  try {
-    await client.connect()
-    await client.query('listen run; listen outbox; listen processes')
-  } catch (error) {
-    void client.end().catch(() => {})
-    throw error
-  }
-  return client
-}
-
-/** Refreshes the watches at intervals. Only ends by throwing: when `signal` aborts, or a query fails. */
-async function keepRefreshing(state: State, client: pg.Client, signal: AbortSignal): Promise<never> {
-  for (;;) {
-    await sleep(state.options.refreshMs ?? REFRESH_MS, undefined, { signal })
-    await ask(state, client, `delete from watches where seen_at < now() - interval '${EXPIRY}'`)
-    // If the machine slept, this process's own watches may have expired, and changes were missed.
-    for (const id of await saveWatches(state, client, [...state.watched.keys()])) wakeWatchers(state, id)
-  }
+async function refreshWatches(state: State, connection: Connection): Promise<void> {
+  await connection.ask(`delete from watches where seen_at < now() - interval '${EXPIRY}'`)
+  // If the machine slept, this process's own watches may have expired, and changes were missed.
+  for (const id of await saveWatches(state, connection, [...state.watched.keys()])) wakeWatchers(state, id)
 }
 
 function wakeWatchers({ watched }: State, executionId: string, hasEnded = false): void {
@@ -278,47 +206,47 @@ async function registerJoining(state: State): Promise<void> {
   state.next = undefined
   const ids = [...state.joining].filter((id) => state.watched.has(id))
   state.joining.clear()
-  const { client } = state
+  const connection = state.listening.current()
+  if (!connection) return
   // If it fails, the connection is given up: the next one registers every watch again and wakes it.
-  await register(state, ids).catch(() => client?.end().catch(() => {}))
+  await register(state, connection, ids).catch((error) => state.listening.giveUp(connection, error))
 }
 
-async function register(state: State, ids: string[]): Promise<void> {
-  const { client } = state
-  if (!client || ids.length === 0) return
-  await saveWatches(state, client, ids)
-  const { rows } = await ask<{ bound: string; settled: boolean }>(
-    state,
-    client,
+async function register(state: State, connection: Connection, ids: string[]): Promise<void> {
+  if (ids.length === 0) return
+  await saveWatches(state, connection, ids)
+  const { rows } = await connection.ask<{ bound: string; settled: boolean }>(
     `select pg_snapshot_xmax(now)::text as bound, pg_snapshot_xmin(now) = pg_snapshot_xmax(now) as settled
      from pg_current_snapshot() as now`,
   )
-  if (!rows[0]!.settled) void wakeUntilSettled(state, client, rows[0]!.bound, ids)
+  if (!rows[0]!.settled) void wakeUntilSettled(state, connection, rows[0]!.bound, ids)
 }
 
 function unregister(state: State, executionId: string): void {
-  const { client, watched, watcher, registered } = state
+  const { listening, watched, watcher, registered } = state
   watched.delete(executionId)
-  if (!registered.delete(executionId) || !client) return
+  if (!registered.delete(executionId)) return
   const { leaving } = state
   leaving.add(executionId)
   if (leaving.size > 1) return
   // All that are left until the query that is under way has returned are removed together.
-  state.asked = state.asked.then(() => {
+  const close = () => {
     if (state.leaving === leaving) state.leaving = new Set()
-    const text = 'delete from watches where execution_id = any($1::uuid[]) and watcher = $2'
-    return client.query(text, [[...leaving], watcher]).catch(() => {})
-  })
+    return [[...leaving], watcher]
+  }
+  const text = 'delete from watches where execution_id = any($1::uuid[]) and watcher = $2'
+  void listening
+    .current()
+    ?.ask(text, close)
+    .catch(() => {})
 }
 
 /** Writes down or refreshes what this process watches; returns the executions whose watch was not there. */
-async function saveWatches(state: State, client: pg.Client, ids: string[]): Promise<string[]> {
+async function saveWatches(state: State, connection: Connection, ids: string[]): Promise<string[]> {
   // What leaves from now on must be removed after this.
   state.leaving = new Set()
   for (const id of ids) state.registered.add(id)
-  const { rows } = await ask<{ id: string; fresh: boolean }>(
-    state,
-    client,
+  const { rows } = await connection.ask<{ id: string; fresh: boolean }>(
     `insert into watches (execution_id, watcher) select unnest($1::uuid[]), $2
      on conflict (execution_id, watcher) do update set seen_at = now()
      returning execution_id as id, xmax = 0 as fresh`,
@@ -333,16 +261,17 @@ async function saveWatches(state: State, client: pg.Client, ids: string[]): Prom
  */
 async function wakeUntilSettled(
   state: State,
-  client: pg.Client,
+  connection: Connection,
   bound: string,
   ids: string[],
 ): Promise<void> {
-  for (let step = FIRST_STEP_MS; client === state.client; step = Math.min(MAX_STEP_MS, step * 2)) {
+  const isCurrent = () => connection === state.listening.current()
+  for (let step = FIRST_STEP_MS; isCurrent(); step = Math.min(MAX_STEP_MS, step * 2)) {
     await sleep(step, undefined, { ref: false })
     const open = ids.filter((id) => state.watched.has(id))
     if (open.length === 0) return
     const text = 'select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as settled'
-    const { rows } = await ask<{ settled: boolean }>(state, client, text, [bound]).catch(() => ({ rows: [] }))
+    const { rows } = await connection.ask<{ settled: boolean }>(text, [bound]).catch(() => ({ rows: [] }))
     for (const id of open) wakeWatchers(state, id)
     if (rows[0]?.settled !== false) return
   }

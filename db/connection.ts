@@ -1,6 +1,7 @@
 import { CamelCasePlugin, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import pg from 'pg'
 import { judgeError, notBuilt, READ_ONLY } from './operation/outage.ts'
+import { HEAR_CHANGES, watchOwnChanges } from './operation/ownchanges.ts'
 import type { DB } from './schema.ts'
 
 /** The whole database, as openDatabase returns it: only for migrations and for the doors of change.ts. */
@@ -40,10 +41,21 @@ export function openDatabase(url: string, options: DatabaseOptions) {
     application_name: options.name,
     connectionTimeoutMillis: options.timeoutMs ?? CONNECT_MS,
     types,
-    ...(options.timeoutMs ? limitTime(options.timeoutMs) : {}),
+    ...(options.timeoutMs ? { keepAlive: true, query_timeout: options.timeoutMs + UNHEARD_MS } : {}),
+    // Not as parameters of the connection, which a pooler of sessions may refuse.
+    onConnect: async (client) => {
+      const limit = options.timeoutMs ? `; set statement_timeout = ${options.timeoutMs}` : ''
+      await client.query(HEAR_CHANGES + limit)
+    },
   })
+  const hearers = new Set<(text: string) => void>()
   pool.on('error', () => {})
   pool.on('connect', watchHealth)
+  pool.on('connect', (client) => {
+    watchOwnChanges(client, (text) => {
+      for (const hear of hearers) hear(text)
+    })
+  })
   pool.on('connect', createPreparer())
   const db: Database = new Kysely<DB>({
     dialect: new PostgresDialect({
@@ -51,22 +63,19 @@ export function openDatabase(url: string, options: DatabaseOptions) {
     }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })
+  ownHearers.set(db, hearers)
   return { db, pool, close: () => db.destroy() }
+}
+
+const ownHearers = new WeakMap<object, Set<(text: string) => void>>()
+
+/** Calls `hear` with each change that connections of the pool have committed, of what triggers tell (see db/memory.ts). */
+export function hearOwnChanges(db: Db, hear: (text: string) => void): void {
+  ownHearers.get(db)?.add(hear)
 }
 
 /** How much later than the server the client gives a statement up: it matters only if the server has gone silent. */
 const UNHEARD_MS = 500
-
-function limitTime(timeoutMs: number): pg.PoolConfig {
-  return {
-    keepAlive: true,
-    query_timeout: timeoutMs + UNHEARD_MS,
-    // Not as a parameter of the connection, which a pooler of sessions may refuse.
-    onConnect: async (client) => {
-      await client.query(`set statement_timeout = ${timeoutMs}`)
-    },
-  }
-}
 
 /** How often the first statement of a lease is tried, each time on another connection. */
 const MAX_LEASES = 3

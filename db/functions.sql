@@ -46,48 +46,6 @@ begin
       and (t.expires_at is null or t.expires_at > now()));
 end $function$;
 
--- Tells all processes that a person, with their sessions and tokens, may have lost a right.
-CREATE OR REPLACE FUNCTION public.tell_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.user_id);
-  return null;
-end $function$;
-
-CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW
-  EXECUTE FUNCTION tell_rights();
-
-CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW
-  WHEN ((new.role IS DISTINCT FROM old.role))
-  EXECUTE FUNCTION tell_rights();
-
-CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW
-  EXECUTE FUNCTION tell_rights();
-
-CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW
-  WHEN ((old.revoked_at IS NULL))
-  EXECUTE FUNCTION tell_rights();
-
-CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW
-  WHEN ((old.expires_at > now()))
-  EXECUTE FUNCTION tell_rights();
-
--- Tells all processes that an administrator of the instance is none any more.
-CREATE OR REPLACE FUNCTION public.tell_instance_rights()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform pg_notify('processes', 'rights:' || old.id);
-  return null;
-end $function$;
-
-CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW
-  WHEN ((old.instance_admin AND (NOT new.instance_admin)))
-  EXECUTE FUNCTION tell_instance_rights();
-
 -- A new address is not confirmed, unless the same statement says so.
 CREATE OR REPLACE FUNCTION public.doubt_email()
  RETURNS trigger
@@ -101,6 +59,124 @@ end $function$;
 CREATE TRIGGER users_email_doubted BEFORE UPDATE OF email ON users FOR EACH ROW
   WHEN (((lower(old.email) <> lower(new.email)) AND (NOT (old.email_confirmed_at IS DISTINCT FROM new.email_confirmed_at))))
   EXECUTE FUNCTION doubt_email();
+
+-- CHANGES OF WHAT PROCESSES HAVE IN MEMORY
+
+-- Tells all processes, at the commit, what of theirs in memory is no longer true.
+CREATE OR REPLACE FUNCTION public.tell_change(what text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  told integer := coalesce(nullif(current_setting('perdure.told', true), '')::integer, 0);
+begin
+  -- After many changes in one transaction, a single text says that anything may have changed.
+  if told > 100 then
+    return;
+  end if;
+  if told = 100 then
+    what := 'everything';
+  end if;
+  perform set_config('perdure.told', (told + 1)::text, true);
+  perform pg_notify('processes', what);
+  -- Unlike a notice, an info reaches the client whatever it has set.
+  if current_setting('perdure.hears', true) = 'on' then
+    raise info 'perdure changed' using detail = what;
+  end if;
+end $function$;
+
+-- Tells all processes that the rights of a person, with their sessions and tokens, may have changed.
+CREATE OR REPLACE FUNCTION public.tell_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op <> 'INSERT' then
+    perform tell_change('rights:' || old.user_id);
+  end if;
+  if tg_op = 'INSERT' or tg_op = 'UPDATE' and new.user_id <> old.user_id then
+    perform tell_change('rights:' || new.user_id);
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER members_joined AFTER INSERT ON members FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER members_rights AFTER DELETE ON members FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER members_role AFTER UPDATE OF role ON members FOR EACH ROW
+  WHEN ((new.role IS DISTINCT FROM old.role))
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sdk_tokens_changed AFTER UPDATE OF name, token_hash, user_id, team_id ON sdk_tokens FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sdk_tokens_ended AFTER UPDATE OF revoked_at, expires_at, role ON sdk_tokens FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sdk_tokens_rights AFTER DELETE ON sdk_tokens FOR EACH ROW
+  WHEN ((old.revoked_at IS NULL))
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sessions_changed AFTER UPDATE ON sessions FOR EACH ROW
+  EXECUTE FUNCTION tell_rights();
+
+CREATE TRIGGER sessions_rights AFTER DELETE ON sessions FOR EACH ROW
+  WHEN ((old.expires_at > now()))
+  EXECUTE FUNCTION tell_rights();
+
+-- Tells all processes that the name of a person has changed, or whether they are the administrator.
+CREATE OR REPLACE FUNCTION public.tell_instance_rights()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tell_change('rights:' || old.id);
+  return null;
+end $function$;
+
+CREATE TRIGGER users_rights AFTER UPDATE OF instance_admin ON users FOR EACH ROW
+  WHEN ((old.instance_admin AND (NOT new.instance_admin)))
+  EXECUTE FUNCTION tell_instance_rights();
+
+CREATE TRIGGER users_told AFTER UPDATE OF email, first_name, last_name, instance_admin ON users FOR EACH ROW
+  WHEN (((((old.email IS DISTINCT FROM new.email) OR (old.first_name IS DISTINCT FROM new.first_name)) OR (old.last_name IS DISTINCT FROM new.last_name)) OR (old.instance_admin IS DISTINCT FROM new.instance_admin)))
+  EXECUTE FUNCTION tell_instance_rights();
+
+-- Tells all processes that a team has another plan, or is gone.
+CREATE OR REPLACE FUNCTION public.tell_plan()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tell_change('plan:' || old.id);
+  return null;
+end $function$;
+
+CREATE TRIGGER teams_gone AFTER DELETE ON teams FOR EACH ROW
+  EXECUTE FUNCTION tell_plan();
+
+CREATE TRIGGER teams_plan_changed AFTER UPDATE OF plan ON teams FOR EACH ROW
+  WHEN ((old.plan IS DISTINCT FROM new.plan))
+  EXECUTE FUNCTION tell_plan();
+
+-- Tells all processes that a workflow has changed, or is gone.
+CREATE OR REPLACE FUNCTION public.tell_workflow()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tell_change('workflow:' || old.id);
+  return null;
+end $function$;
+
+CREATE TRIGGER workflows_changed AFTER UPDATE ON workflows FOR EACH ROW
+  EXECUTE FUNCTION tell_workflow();
+
+CREATE TRIGGER workflows_gone AFTER DELETE ON workflows FOR EACH ROW
+  EXECUTE FUNCTION tell_workflow();
 
 -- WORKFLOWS
 

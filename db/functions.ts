@@ -7,7 +7,9 @@ const HEAD = `-- All functions and triggers of the database as they are after th
 
 /** What the functions are about, each in the order in which they are to be read: a function before the steps that it calls. */
 const NOUNS: Record<string, string> = {
-  'People and their rights': 'hold_team hold_right tell_rights tell_instance_rights doubt_email',
+  'People and their rights': 'hold_team hold_right doubt_email',
+  'Changes of what processes have in memory':
+    'tell_change tell_rights tell_instance_rights tell_plan tell_workflow',
   Workflows: 'queue_schedules keep_notes keep_drafts note_draft_base disable_widget',
   'The places of a workflow with a limit': 'hold_gate open_gate clear_gate',
   'The end of an execution': `execution_ending execution_ended make_callback_due tell_parent end_children

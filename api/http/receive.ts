@@ -2,6 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { v7 as uuid } from 'uuid'
 import { readTraceIds } from '../../activities/tracing.ts'
 import { Fault } from '../../db/fault.ts'
+import { rememberWith } from '../../db/memory.ts'
 import { CALL_MARK, isCallMark } from '../../db/operation/callmark.ts'
 import type { Scope } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -28,6 +29,8 @@ const PAGE = [
  * workflows but to hooks (FORBIDDEN).
  */
 export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
+  // Before anything else hears of changes, so that who looks again because of one finds nothing old.
+  rememberWith(deps.store.db, deps.bus)
   const secure = isSecure(deps)
   const own = new Set([new URL(deps.publicUrl).origin, ...(deps.corsOrigins ?? [])])
   return async (c, next) => {

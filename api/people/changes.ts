@@ -1,6 +1,7 @@
 import type { Bus } from '../../db/bus.ts'
+import { EVERYTHING } from '../../db/memory.ts'
 
-/** Triggers of the database tell the same when a user loses a right (migration 0093). */
+/** Triggers of the database tell the same when the rights of a person change (migrations 0093 and 0102). */
 const TELL = 'rights:'
 
 /**
@@ -32,14 +33,11 @@ function createRightsWatch(bus: Bus): RightsWatch {
   const watching = new Map<string, Set<() => void>>()
   let seen = 0
   bus.onTold((text) => {
-    if (text === null || text.startsWith(TELL)) seen++
     // After a time without PostgreSQL, any person may have lost a right.
-    const concerned =
-      text === null
-        ? [...watching.values()]
-        : text.startsWith(TELL)
-          ? [watching.get(text.slice(TELL.length)) ?? new Set<() => void>()]
-          : []
+    const anyone = text === null || text === EVERYTHING
+    if (!anyone && !text.startsWith(TELL)) return
+    seen++
+    const concerned = anyone ? [...watching.values()] : [watching.get(text.slice(TELL.length)) ?? []]
     for (const checks of concerned) for (const check of [...checks]) check()
   })
   return {

@@ -44,7 +44,7 @@ export async function authenticate(
       actor: { kind: 'SDK_TOKEN', id: caller.id, name: caller.name },
       userId: caller.userId,
       instanceAdmin: false,
-      access: { kind: 'SDK_TOKEN', id: caller.id, endsAt: endsAfter(caller.leftMs) },
+      access: { kind: 'SDK_TOKEN', id: caller.id, endsAt: caller.endsAt },
       roles: new Map(role ? [[caller.teamId, role]] : []),
     }
   }
@@ -63,13 +63,9 @@ export async function authenticate(
     },
     userId: caller.userId,
     instanceAdmin: caller.instanceAdmin,
-    access: { kind: 'SESSION', id: session.id, endsAt: endsAfter(caller.leftMs) },
+    access: { kind: 'SESSION', id: session.id, endsAt: caller.endsAt },
     roles: new Map<string, Role>(caller.memberships.map(({ teamId, role }) => [teamId, role])),
   }
-}
-
-function endsAfter(leftMs: number | null): number | null {
-  return leftMs === null ? null : performance.now() + leftMs
 }
 
 /** The token of the `Authorization: Bearer` header: undefined without this header, '' if it is malformed. */

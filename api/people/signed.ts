@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { type JWTHeaderParameters, type JWTPayload, jwtVerify, SignJWT } from 'jose'
+import { LRUCache } from 'lru-cache'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 
 /** The purpose of a signed text. Each has a key of its own, so that none passes for another. */
@@ -10,8 +12,27 @@ export type Signed = { purpose: Purpose; subject: string; claims: JWTPayload; ex
 const ISSUER = 'perdure'
 const AUDIENCE = 'perdure-api'
 
-/** The claims that this service has signed for the purpose; null if the text is not valid, or has expired. */
+const MAX_CHECKED = 10_000
+
+/** The claims of texts whose signature was found right, by a digest of purpose and text: of each set of keys. */
+const checkedOf = new WeakMap<Keys, LRUCache<string, JWTPayload>>()
+
+/**
+ * The claims that this service has signed for the purpose; null if the text is not valid, or has expired. A signature is
+ * checked once, in other threads; from then on it is known until the text expires. The claims must not be changed.
+ */
 export async function openSigned(keys: Keys, text: string, purpose: Purpose): Promise<JWTPayload | null> {
+  const checked = checkedOf.get(keys) ?? new LRUCache<string, JWTPayload>({ max: MAX_CHECKED })
+  checkedOf.set(keys, checked)
+  const digest = createHash('sha256').update(`${purpose}\n${text}`).digest('base64')
+  const known = checked.get(digest)
+  if (known && Date.now() < known.exp! * 1_000) return known
+  const claims = await checkSigned(keys, text, purpose)
+  if (claims) checked.set(digest, claims)
+  return claims
+}
+
+async function checkSigned(keys: Keys, text: string, purpose: Purpose): Promise<JWTPayload | null> {
   try {
     const findKey = (header: JWTHeaderParameters) => purposeKey(keys, purpose, header.kid ?? '')
     const { payload } = await jwtVerify(text, findKey, {

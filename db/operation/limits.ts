@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { perDatabase } from '../cache.ts'
 import { write } from '../change.ts'
+import { createMemory } from '../memory.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { TeamPlan } from '../people/teams.ts'
 import { demandInstance, type Scope, type Store } from '../scope.ts'
@@ -81,9 +82,13 @@ async function addCount(
   key: string,
   n: number,
 ): Promise<CountRow> {
+  const isTeam = counted.kind === 'TEAM'
+  const limits = limitsOf(store.db)
+  const known = isTeam ? limits.find(counted.id) : undefined
+  const remember = limits.begin()
   const { rows } = await write(store, (tx) =>
     sql<CountRow>`
-    with bound as (select ${limitOf(counted)} as n),
+    with bound as (select ${known === undefined ? limitOf(counted) : sql`${known}::int`} as n),
       added as (
         insert into request_counts as c (key, minute, used) values (${key}, date_trunc('minute', now()), ${n})
         on conflict (key, minute) do update set used = c.used + excluded.used
@@ -91,14 +96,19 @@ async function addCount(
         returning used)
     select (select n from bound) as most, (select used from added) as used, ${THIS_MINUTE}`.execute(tx),
   )
-  return rows[0]!
+  const row = rows[0]!
+  if (isTeam && known === undefined) remember(counted.id, row.most, `plan:${counted.id}`)
+  return row
 }
+
+/** The limits of teams. */
+const limitsOf = createMemory<number>(10_000)
 
 /** The columns of a CountRow that say when the minute ends. */
 export const THIS_MINUTE = sql`extract(epoch from date_trunc('minute', now()))::int + 60 as reset_at,
   ceil(60 - extract(epoch from now() - date_trunc('minute', now())))::int as wait`
 
-/** The current limit, so that a changed plan applies from the next request on. */
+/** The limit as it is now, so that a changed plan applies from the next request on. */
 function limitOf({ kind, id }: CountedCaller): RawBuilder<number> {
   const fixed = FIXED_LIMITS[kind]
   if (fixed !== undefined) return sql`${sql.lit(fixed)}`

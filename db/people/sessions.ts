@@ -3,6 +3,7 @@ import { v4 as uuid } from 'uuid'
 import type { Role } from '../acts.ts'
 import { changeAccount, record } from '../change.ts'
 import type { Tx } from '../connection.ts'
+import { createMemory } from '../memory.ts'
 import { accountScope, type Origin, type Store } from '../scope.ts'
 import { holdPassword, nameOf, type Person } from './users.ts'
 
@@ -84,20 +85,36 @@ export type SessionCaller = {
   email: string
   instanceAdmin: boolean
   memberships: { teamId: string; role: Role }[]
-  /** How long the session goes on, if nothing ends it. */
-  leftMs: number
+  /** When the session ends if nothing ends it before, in performance.now(). */
+  endsAt: number
 }
 
-/** The user of a session and their roles, in one query; null if the session has ended or expired. */
+const sessionsOf = createMemory<SessionCaller>(10_000)
+
+/**
+ * The user of a session and their roles, from memory or in one query; null if the session has ended or expired. What
+ * another process has ended a moment ago may still be found: an act reads the right again (db/people/rights.ts).
+ */
 export async function findSession(store: Store, sessionId: string): Promise<SessionCaller | null> {
-  const found = await sql<SessionCaller>`
+  const sessions = sessionsOf(store.db)
+  const known = sessions.find(sessionId)
+  if (known) return known
+  const began = performance.now()
+  const remember = sessions.begin()
+  const found = await sql<Omit<SessionCaller, 'endsAt'> & { leftMs: number }>`
     select u.id as user_id, u.first_name, u.last_name, u.email, u.instance_admin,
       coalesce((select json_agg(json_build_object('teamId', m.team_id, 'role', m.role))
         from members m where m.user_id = u.id), '[]') as memberships,
       extract(epoch from s.expires_at - now())::float8 * 1000 as left_ms
     from sessions s join users u on u.id = s.user_id
     where s.id = ${sessionId} and s.expires_at > now()`.execute(store.db)
-  return found.rows[0] ?? null
+  const row = found.rows[0]
+  if (!row) return null
+  const { leftMs, ...person } = row
+  // Who waits for the end looks again when it has come, so `endsAt` is not too early; the memory ends before.
+  const caller = { ...person, endsAt: performance.now() + leftMs }
+  remember(sessionId, caller, `rights:${caller.userId}`, began + leftMs)
+  return caller
 }
 
 /**

@@ -8,9 +8,11 @@ import { perDatabase } from '../cache.ts'
 import { change, write } from '../change.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
+import { createMemory } from '../memory.ts'
 import { createBatches } from '../operation/batches.ts'
 import {
   type CountRow,
+  countRequest,
   numberRequests,
   PLAN_LIMIT,
   type RequestCount,
@@ -137,20 +139,28 @@ export type TokenCaller = {
   role: Role
   /** The current role in the team of the user who created the token; null if they are no longer a member. */
   makerRole: Role | null
-  /** How long the token is valid, if nothing ends it; null if it never expires. */
-  leftMs: number | null
+  /** When the token expires, in performance.now(); null if it never does. */
+  endsAt: number | null
 }
+
+/** At most so often the use of a token is noted. */
+const NOTE_MS = 60_000
+
+const tokensOf = createMemory<TokenCaller>(10_000)
 
 type Lane = { done: Promise<void>; next?: Promise<TokenCaller | null> }
 
 const lanesOf = perDatabase(() => new Map<string, Lane>())
 
 /**
- * Finds a valid token, with the current role of the user who created it; null if it is unknown or has ended. Calls that
- * come during a lookup of the same token share the next lookup, which begins after all of them.
+ * Finds a valid token, with the current role of the user who created it; null if it is unknown or has ended. It comes
+ * from memory or from a lookup; calls that come during one of the same token share the next one, which begins after all
+ * of them. What another process has ended a moment ago may still be found, as in findSession.
  */
 export async function findToken(store: Store, token: string): Promise<TokenCaller | null> {
   if (!isToken(token)) return null
+  const known = recallToken(store, token)
+  if (known) return known
   const open = lanesOf(store.db)
   const look = () => {
     const found = readToken(store, token)
@@ -168,11 +178,10 @@ export async function findToken(store: Store, token: string): Promise<TokenCalle
 }
 
 async function readToken(store: Store, token: string): Promise<TokenCaller | null> {
-  const found = await sql<TokenCaller & { used: boolean }>`
-    select ${CALLER} from ${callerOf(token)}`.execute(store.db)
-  const row = found.rows[0]
-  if (!row) return null
-  const { used, ...caller } = row
+  const remember = beginToken(store, token)
+  const found = await sql<FoundToken>`select ${CALLER} from ${callerOf(token)}`.execute(store.db)
+  if (!found.rows[0]) return null
+  const { caller, used } = remember(found.rows[0])
   if (!used)
     await noteUse(store, caller.id).catch((error) => {
       // Who only reads goes on.
@@ -181,9 +190,33 @@ async function readToken(store: Store, token: string): Promise<TokenCaller | nul
   return caller
 }
 
+type FoundToken = Omit<TokenCaller, 'endsAt'> & { leftMs: number | null; idleMs: number | null }
+
 const CALLER = sql`t.id, t.name, t.team_id, t.user_id, t.role, m.role as maker_role,
-  coalesce(t.last_used_at > now() - interval '1 minute', false) as used,
+  extract(epoch from now() - t.last_used_at)::float8 * 1000 as idle_ms,
   extract(epoch from t.expires_at - now())::float8 * 1000 as left_ms`
+
+function recallToken(store: Store, token: string): TokenCaller | undefined {
+  return tokensOf(store.db).find(hashToken(token).toString('base64'))
+}
+
+/**
+ * To be called before a lookup of the token. The returned function remembers what was found, until its next use is to be
+ * noted. `used`: one of this minute is noted already.
+ */
+function beginToken(store: Store, token: string) {
+  const began = performance.now()
+  const remember = tokensOf(store.db).begin()
+  return ({ leftMs, idleMs, ...found }: FoundToken) => {
+    // As in findSession.
+    const caller: TokenCaller = { ...found, endsAt: leftMs === null ? null : performance.now() + leftMs }
+    const used = idleMs !== null && idleMs < NOTE_MS
+    const untilNoted = used ? NOTE_MS - idleMs : NOTE_MS
+    const until = began + Math.min(leftMs ?? Number.POSITIVE_INFINITY, untilNoted)
+    remember(hashToken(token).toString('base64'), caller, `rights:${caller.userId}`, until)
+    return { caller, used }
+  }
+}
 
 function callerOf(token: string) {
   return sql`sdk_tokens t left join members m on m.team_id = t.team_id and m.user_id = t.user_id
@@ -192,17 +225,20 @@ function callerOf(token: string) {
 }
 
 /**
- * Finds a valid token like `findToken`, and in the same statement counts a request against its team; `count` is null
- * if the user who created it has left the team, because then the request counts against them, and while the database
- * takes no changes.
+ * Finds a valid token like `findToken`, and counts a request against its team: in the same statement if it looks the
+ * token up. `count` is null if the user who created it has left the team, because then the request counts against them,
+ * and while the database takes no changes.
  */
 export async function admitToken(store: Store, token: string): Promise<Admission | null> {
   if (!isToken(token)) return null
+  const known = recallToken(store, token)
   try {
-    return await admissionsOf(store.db)(token, store)
+    if (!known) return await admissionsOf(store.db)(token, store)
+    const team = { kind: 'TEAM', id: known.teamId } as const
+    return { caller: known, count: known.makerRole === null ? null : await countRequest(store, team) }
   } catch (error) {
     if (!isReadOnly(error)) throw error
-    const caller = await findToken(store, token)
+    const caller = known ?? (await findToken(store, token))
     return caller && { caller, count: null }
   }
 }
@@ -212,8 +248,9 @@ type Admission = { caller: TokenCaller; count: RequestCount | null }
 const admissionsOf = perDatabase(() =>
   createBatches(async (token, stores: Store[]): Promise<(Admission | null)[]> => {
     const store = stores[0]!
+    const remember = beginToken(store, token)
     const { rows } = await write(store, (tx) =>
-      sql<TokenCaller & CountRow & { fresh: boolean }>`
+      sql<FoundToken & CountRow>`
       with found as (select ${CALLER} from ${callerOf(token)}),
         bound as (select ${PLAN_LIMIT} as n from found f join teams t on t.id = f.team_id),
         added as (
@@ -223,14 +260,15 @@ const admissionsOf = perDatabase(() =>
           on conflict (key, minute) do update set used = c.used + excluded.used
             where c.used < (select n from bound)
           returning used)
-      select f.id, f.name, f.team_id, f.user_id, f.role, f.maker_role, f.left_ms, not f.used as fresh,
+      select f.id, f.name, f.team_id, f.user_id, f.role, f.maker_role, f.left_ms, f.idle_ms,
         (select n from bound) as most, (select used from added) as used, ${THIS_MINUTE}
       from found f`.execute(tx),
     )
     const [row] = rows
     if (!row) return stores.map(() => null)
-    const { fresh, most, used, resetAt, wait, ...caller } = row
-    if (fresh) await noteUse(store, caller.id)
+    const { most, used, resetAt, wait, ...found } = row
+    const { caller, used: isNoted } = remember(found)
+    if (!isNoted) await noteUse(store, caller.id)
     if (caller.makerRole === null) return stores.map(() => ({ caller, count: null }))
     const counts = numberRequests(store, { most, used, resetAt, wait }, stores.length)
     return counts.map((count) => ({ caller, count }))

@@ -44,6 +44,11 @@ export async function readVersion(store: Store, workflowId: string, version: num
   return (await readStoredVersion(store, workflowId, version)).graph
 }
 
+/** The graph of a version, if this process has it in memory. */
+export function recallVersion(store: Store, workflowId: string, version: number): Graph | undefined {
+  return versionsOf(store.db).get(`${workflowId}/${version}`)?.graph
+}
+
 /** Like readVersion, with whom the approvers meant. */
 export async function readStoredVersion(
   store: Store,

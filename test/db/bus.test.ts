@@ -7,6 +7,7 @@ import { createExposure } from '../../db/operation/exposure.ts'
 import { createRuns } from '../support/engine/runs.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 /** pg warns only once in a process, so this listens before there is a connection. */
 const warnings: string[] = []
@@ -63,6 +64,20 @@ test('what a process tells, all processes hear; after a lost connection each hea
   await terminate('bus two bus')
   await vi.waitFor(() => expect(heard.two).toEqual([null, "it's 'quoted'", null]), 10_000)
   expect(heard.one).toHaveLength(2)
+})
+
+test('what was committed before the time until which a bus has heard, it has heard', async () => {
+  const bus = await openConnected()
+  const heard: (string | null)[] = []
+  bus.onTold((text) => heard.push(text))
+  for (const text of ['1', '2', '3']) {
+    await sql`select pg_notify('processes', ${text})`.execute(service.store.db)
+    const committed = performance.now()
+    await until(() => bus.heardUntil() >= committed)
+    expect(heard).toContain(text)
+  }
+  await bus.stop()
+  expect(bus.heardUntil()).toBe(Number.NEGATIVE_INFINITY)
 })
 
 test('an exposure that one process notes is known to all, also to those that start or come back later', async () => {

@@ -43,9 +43,10 @@ export type WrittenStart = AnyStart & { text: string }
  */
 export async function addExecution(
   store: Store,
-  workflow: StartableWorkflow,
+  known: StartableWorkflow,
   given: Start,
 ): Promise<StartedExecution> {
+  let workflow = known
   const start: WrittenStart = { ...given, text: writeData(given.data) }
   const awaited = start.parent && !start.parent.detached
   // Without a retry, an execution deleted between the two statements would be neither found nor made.
@@ -63,6 +64,7 @@ export async function addExecution(
     else if (start.right) await write(store, (tx) => demandStill(tx, start.right!, workflow.teamId))
     const started = added ?? (await findEarlier(store.db, workflow.id, start))
     if (started) return started
+    if (start.renew) workflow = await start.renew()
   }
   const cause = findCause(start)
   if (cause !== null && !(await readIdentity(store, cause))) throw missing('execution')

@@ -6,6 +6,7 @@ import type { Right } from '../../people/rights.ts'
 import type { Actor, Scope } from '../../scope.ts'
 import type { NewCallback } from '../callbacks.ts'
 import type { Recovery, Trigger } from '../triggers.ts'
+import type { StartableWorkflow } from './startable.ts'
 
 /** The trace context (W3C) of a request, which becomes the parent of the run's spans. */
 export type TraceContext = { traceparent?: string | undefined; tracestate?: string | undefined }
@@ -60,6 +61,11 @@ export type AnyStart = TraceContext & {
   inputWarning?: string | undefined
   /** Writes rows that belong to the execution `id`, before its own row is written and its gate is locked. */
   prepare?: (tx: Tx) => Promise<void>
+  /**
+   * Reads the workflow again where it has changed since it was remembered. Throws if what the start was judged by is no
+   * longer the same.
+   */
+  renew?: (() => Promise<StartableWorkflow>) | undefined
   /** Gives the execution its files, once its row is written. */
   adopt?: ((tx: Tx, executionId: string) => Promise<void>) | undefined
 }
@@ -81,7 +87,7 @@ export type Start =
   | From<'REQUEST', 'right', Requested>
   | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt' | 'draft'>
   | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
-  | From<'WEBHOOK', never, 'id' | 'once' | 'adopt' | 'draft'>
+  | From<'WEBHOOK', never, 'id' | 'once' | 'adopt' | 'draft' | 'renew'>
   | From<'SCHEDULE', 'id'>
   | From<'CHAT', 'id' | 'chatSessionId' | 'adopt', 'right'>
   | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>

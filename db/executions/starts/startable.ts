@@ -1,10 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
-import { LRUCache } from 'lru-cache'
 import type { Graph } from '../../../workflows/graph/graph.ts'
-import { perDatabase } from '../../cache.ts'
+import { createMemory } from '../../memory.ts'
 import type { Store } from '../../scope.ts'
 import { readSettings, type WorkflowSettings } from '../../workflows/settings.ts'
-import { noDraft, readVersion } from '../../workflows/versions.ts'
+import { noDraft, readVersion, recallVersion } from '../../workflows/versions.ts'
 
 /**
  * A workflow as it is now, with all that starting an execution needs; `graph` is that of `version`, the published one
@@ -32,6 +31,7 @@ export async function readStartable(
   id: string,
   admits: (teamId: string) => boolean,
 ): Promise<StartableWorkflow | undefined> {
+  const remember = rowsOf(store.db).begin()
   const row = await store.db
     .selectFrom('workflows')
     .select(['id', 'teamId', 'name', 'version', 'draftVersion', 'active', 'settings'])
@@ -40,13 +40,19 @@ export async function readStartable(
     .executeTakeFirst()
   if (!row || !admits(row.teamId)) return undefined
   const { stamp, ...found } = row
-  const workflow = {
-    ...found,
-    settings: readSettings(row.settings),
-    graph: await readVersion(store, id, row.version),
-  }
-  lastReadOf(store.db).set(id, { ...workflow, stamp })
-  return workflow
+  const workflow = { ...found, settings: readSettings(row.settings) }
+  remember(id, { ...workflow, stamp }, `workflow:${id}`)
+  return { ...workflow, graph: await readVersion(store, id, row.version) }
+}
+
+/**
+ * The workflow from memory, with a stamp that its start is to check, since another process may have changed it a moment
+ * ago; else as readStartable reads it.
+ */
+export async function findStartable(store: Store, id: string): Promise<StartableWorkflow | undefined> {
+  const row = rowsOf(store.db).find(id)
+  if (!row) return readStartable(store, id, () => true)
+  return { ...row, graph: await readVersion(store, id, row.version) }
 }
 
 /** The version that a test executes: the one of this number, or the draft. */
@@ -68,11 +74,13 @@ export async function chooseVersion(
   return { workflow: { ...workflow, version, graph }, draft: true }
 }
 
-const lastReadOf = perDatabase(() => new LRUCache<string, StartableWorkflow>({ max: 200 }))
+const rowsOf = createMemory<Omit<StartableWorkflow, 'graph'>>(5_000)
 
-/** The workflow as this process read it last, with its stamp; undefined if it has not. */
+/** The workflow as this process read it last, with its stamp; undefined if it has not, or its graph is not in memory. */
 export function recallStartable(store: Store, id: string): StartableWorkflow | undefined {
-  return lastReadOf(store.db).get(id)
+  const row = rowsOf(store.db).findLast(id)
+  const graph = row && recallVersion(store, id, row.version)
+  return graph && { ...row, graph }
 }
 
 /** Whether the workflow's row is still as it was when it had its `stamp`; true if it has none. */

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { type RawBuilder, sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../../workflows/graph/graph.ts'
@@ -16,7 +17,7 @@ import { MAX_OUTPUT_BYTES } from '../records/written.ts'
 import { addExecution, type StartedExecution } from './add.ts'
 import type { TraceContext } from './origins.ts'
 import { beginSignature, type Delivery, type Signature } from './signature.ts'
-import { readStartable, type StartableWorkflow } from './startable.ts'
+import { findStartable, readStartable, type StartableWorkflow } from './startable.ts'
 
 /** How a caller signs: the secret is in a credential, or as it was saved by a release that had none. */
 type StoredSignature = Omit<Signature, 'secret'> & { secret?: string; credentialId?: string }
@@ -73,7 +74,7 @@ export type WebhookCall = {
  * The triggers at a path, one per method. Throws NOT_FOUND if there are none, or the workflow is inactive.
  */
 export async function findWebhooks(store: Store, workflowId: string, path: string): Promise<Webhook[]> {
-  const workflow = await readStartable(store, workflowId, () => true)
+  const workflow = await findStartable(store, workflowId)
   const hooks = workflow?.active ? listWebhooksAt(workflow, path) : []
   if (hooks.length === 0) throw missing('webhook')
   return hooks
@@ -189,8 +190,21 @@ export async function startWebhook(
   const adopt =
     files.length > 0 ? (tx: Tx, id: string) => addFiles(tx, id, workflow.teamId, files) : undefined
   const draft = test !== undefined
-  const start = { node, trigger: 'WEBHOOK' as const, data, draft, inputWarning, by, adopt, ...trace }
+  const renew = workflow.stamp === undefined ? undefined : () => renewWorkflow(store, hook)
+  const start = { node, trigger: 'WEBHOOK' as const, data, draft, inputWarning, by, adopt, renew, ...trace }
   return addExecution(store, workflow, { origin: 'WEBHOOK', ...own, once, ...start })
+}
+
+/**
+ * The workflow as it is now, for a call that was judged by what was remembered of it. Throws NOT_FOUND if it is gone or
+ * inactive, and UNAVAILABLE if its webhook is another one now.
+ */
+async function renewWorkflow(store: Store, { workflow, node }: Webhook): Promise<StartableWorkflow> {
+  const now = await readStartable(store, workflow.id, () => true)
+  if (!now?.active) throw missing('webhook')
+  const same = now.graph.nodes.find(({ id }) => id === node.id)
+  if (same && isWebhook(same) && isDeepStrictEqual(same.config, node.config)) return now
+  throw new Fault('UNAVAILABLE', 'The webhook has just changed; try again', { retryAfter: 1 })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */

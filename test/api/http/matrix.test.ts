@@ -204,7 +204,7 @@ const ENTRIES: Record<string, string[]> = {
 }
 
 const { routes } = createApp({
-  store: {} as Service['store'],
+  store: { db: {} } as Service['store'],
   bus: { onTold: () => {} } as unknown as Service['bus'],
   log: pino({ level: 'silent' }),
   publicUrl: 'http://127.0.0.1:3000',

@@ -226,7 +226,8 @@ test('lastUsedAt changes at most once a minute', async () => {
   await service.request(path(), { as: token })
   expect((await read()).lastUsedAt).toEqual(lastUsedAt)
   const past = new Date(Date.now() - 61_000)
-  await db.updateTable('sdkTokens').set({ lastUsedAt: past }).where('id', '=', id).execute()
+  // A process looks at the token again after a minute, or if it has changed.
+  await db.updateTable('sdkTokens').set({ lastUsedAt: past, name: 'old' }).where('id', '=', id).execute()
   await service.request(path(), { as: token })
   expect((await read()).lastUsedAt!.getTime()).toBeGreaterThan(past.getTime() + 60_000)
 })
