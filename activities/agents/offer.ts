@@ -1,6 +1,7 @@
 import type { ToolSpec } from '../models/model.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
+import { demandPass } from '../nodes/kit/pass.ts'
 import { type AgentConfig, isToolOf, readAgentConfig } from './config.ts'
 import { listServerTools } from './mcp/tools.ts'
 import type { RemoteTool } from './state.ts'
@@ -23,10 +24,12 @@ export function listOffered({ tools }: AgentConfig, remote: RemoteTool[]): ToolS
 
 /**
  * Asks the agent's servers for their tools. One whose name another tool has gets the name of its server before it.
- * Throws a NodeFailure if a server cannot be asked, or if there are too many tools.
+ * Throws a NodeFailure if a server cannot be asked, if a tool lacks the credential that it needs, or if there are too
+ * many tools.
  */
 export async function findRemoteTools(context: NodeContext): Promise<RemoteTool[]> {
   const { tools } = readAgentConfig(context)
+  for (const tool of tools) if (isToolOf(tool, 'HTTP') || isToolOf(tool, 'MCP')) demandPass(tool)
   const taken = new Set(tools.flatMap((tool) => (isToolOf(tool, 'MCP') ? [] : [tool.name])))
   const found: RemoteTool[] = []
   for (const [server, tool] of tools.entries()) {

@@ -3,11 +3,9 @@ import type { WrittenOutput } from '../../db/executions/records/written.ts'
 import { createExactMask } from '../../db/redaction/exact.ts'
 import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'
-import { isHostOpen, OPEN_HOST } from '../../workflows/graph/openhost.ts'
 import type { ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
 import { decodeUriPart } from '../../workflows/texts.ts'
-import { authorizeWith, type HttpPass } from '../credentials/authorize.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import { readDispositionName } from '../files/disposition.ts'
 import type { FileValue } from '../files/files.ts'
@@ -20,6 +18,7 @@ import { decodeText } from '../reading/charset.ts'
 import { readLargeNumbers } from '../reading/json.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
+import { openPass } from './kit/pass.ts'
 import { buildRequest, readHeldBytes, readMaxBytes } from './kit/request.ts'
 import { shapeResponse } from './kit/response.ts'
 import { readRetryAfter } from './kit/retryafter.ts'
@@ -57,7 +56,7 @@ export type HttpManner = {
  * so that they cannot change where the request goes; one beside other text of the host is refused if it could.
  */
 export async function sendRequest(context: NodeContext, manner?: HttpManner): Promise<NodeResult> {
-  const pass = await openPass(context)
+  const pass = await openPass(context, context.config)
   const { request, host } = await buildRequest(context, pass, manner !== undefined)
   const saving = saveAnswer(context, request)
   await manner?.begin?.()
@@ -180,16 +179,6 @@ export function requestFailure(what: string, error: HttpError): NodeFailure {
     retryable: RETRYABLE.has(error.kind),
     cause: error,
   })
-}
-
-/** What the node's credential lets the request do; undefined if it has none. */
-async function openPass({ config, credentials }: NodeContext): Promise<HttpPass | undefined> {
-  if (config.credentialId === undefined) return undefined
-  if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
-  const opened = await credentials.open(config.credentialId, 'HTTP')
-  const pass = await authorizeWith(opened, credentials)
-  if (!pass.allowedHosts && isHostOpen(config.url)) throw invalidConfig('url', OPEN_HOST)
-  return pass
 }
 
 /** The beginning of a response's text, without the secrets that were sent (or `opened`): servers like to echo them. */

@@ -127,6 +127,20 @@ const ImportReportSchema = v.pipe(
         count: countSchema,
       }),
     ),
+    credentials: v.array(
+      v.object({
+        key: v.pipe(v.string(), v.description('What names it in `credentials` of the request')),
+        id: v.nullable(v.string()),
+        name: v.nullable(v.string()),
+        type: v.pipe(v.string(), v.description('Its type in n8n')),
+        as: v.pipe(v.nullable(v.string()), v.description('The type to make for it here, if there is one')),
+        accepts: v.pipe(v.array(v.string()), v.description('All types that will do; none if none can')),
+        data: v.pipe(v.record(v.string(), v.string()), v.description('What is known of the data to enter')),
+        enter: v.pipe(v.string(), v.description('What else is to be entered')),
+        nodes: v.pipe(v.array(v.string()), v.description('The nodes that need it, by their names')),
+        credentialId: v.pipe(v.nullable(v.string()), v.description('The one that the request names for it')),
+      }),
+    ),
   }),
   v.title('ImportReport'),
 )

@@ -15,8 +15,8 @@ export type ReferenceProblem = Problem & {
   at: number
   key: Path
   id: string
-  /** The credential fits, but not what the node does with it. */
-  ofRequest?: boolean
+  /** The credential fits, but not what the node does with it: where in its config that is. */
+  ofRequest?: Path
 }
 
 /**
@@ -54,7 +54,7 @@ export async function findCredentialProblems(
         at,
         key,
         id,
-        ofRequest: true,
+        ofRequest: path,
       }))
     }
     const path = within(key)

@@ -22,6 +22,7 @@ type PassPlan =
 export function planPass(node: GraphNode, literal: Literal, rules: Rules): PassPlan {
   const { config } = node
   if (config.credentialId !== undefined) return { why: 'the node has a credential already' }
+  if (config.needsCredential !== undefined) return { why: 'the node needs a credential for another secret' }
   const host = readHost(config.url, rules)
   if (host === undefined)
     return { why: 'its host comes from an expression, so somebody must say where the secret may go' }

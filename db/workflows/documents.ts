@@ -16,6 +16,7 @@ import type { Problem } from '../../workflows/problem.ts'
 import { workInTurns } from '../../workflows/turns.ts'
 import { invalid } from '../fault.ts'
 import type { Scope } from '../scope.ts'
+import { checkNeeded } from './importedcredentials.ts'
 import { listHidden } from './secrets.ts'
 import type { WorkflowSettings } from './settings.ts'
 
@@ -67,8 +68,12 @@ export function isDocument(workflow: unknown): workflow is WorkflowDocument {
   return Object(workflow).format === EXPORT_FORMAT
 }
 
-/** Reads a workflow that n8n has exported. Throws INVALID. */
-export async function readN8nWorkflow(input: WorkflowImport, workflow: unknown): Promise<UnreportedWorkflow> {
+/** Reads a workflow that n8n has exported. Throws INVALID, also for the credentials that `input` names and that do not fit. */
+export async function readN8nWorkflow(
+  { store }: Scope,
+  input: WorkflowImport,
+  workflow: unknown,
+): Promise<UnreportedWorkflow> {
   checkSize(workflow)
   const conversion = convertWorkflow(
     workflow,
@@ -81,7 +86,8 @@ export async function readN8nWorkflow(input: WorkflowImport, workflow: unknown):
       { path: 'workflow', message: `must be a workflow exported by n8n, or of the format ${EXPORT_FORMAT}` },
     ])
   }
-  const { name = '', settings, report } = converted
+  const { name = '', settings, needs } = converted
+  const report = { ...converted.report, credentials: await checkNeeded(store, input.teamId, needs) }
   const repair = repairGraph(
     { ...converted, expressions: NEWEST_RULES },
     (problem) => void report.problems.push(problem),
@@ -153,7 +159,7 @@ export async function readDocument(
     return { node: name, type, id, as: type, state: 'works' as const }
   })
   const { name, description = null, edges, expressions } = document
-  const report = { mapped, problems, stickyNotes: 0 }
+  const report = { mapped, problems, stickyNotes: 0, credentials: [] }
   return { name, description, graph: { nodes, edges, expressions }, settings, report }
 }
 

@@ -75,9 +75,11 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
   const { workflow } = input
   const plan = isDocument(workflow)
     ? await readDocument(scope, input, workflow)
-    : await readN8nWorkflow(input, workflow)
+    : await readN8nWorkflow(scope, input, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
-  const { nodes, dropped, madeUp } = await placeCredentials(scope.store, input, plan.graph.nodes)
+  const { nodes, dropped, madeUp } = await placeCredentials(scope.store, input, plan.graph.nodes, {
+    mends: !isDocument(workflow),
+  })
   const strangers = await findStrangers(scope, input.teamId, nodes)
   const report = completeReport({
     ...plan.report,
@@ -142,7 +144,8 @@ export async function readImportReport(scope: Scope, id: string): Promise<Import
     .where('workflowId', '=', id)
     .executeTakeFirst()
   if (!row) throw missing('import report')
-  return row.report as unknown as ImportReport
+  // Reports of earlier releases did not name credentials.
+  return { ...{ credentials: [] }, ...(row.report as unknown as ImportReport) }
 }
 
 /** Reports the approvers whose addresses no member of the team has confirmed. */

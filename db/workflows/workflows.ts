@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
+import { findUnsigned } from '../../workflows/graph/advice/unsigned.ts'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import type { ImportReport } from '../../workflows/n8n/report.ts'
 import type { Problem } from '../../workflows/problem.ts'
@@ -180,8 +181,8 @@ export async function createWorkflow(
 }
 
 /**
- * A workflow with its published graph or that of its draft, and the credentials in it that have become unusable
- * (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND, also if it has no draft.
+ * A workflow with its published graph or that of its draft, and the credentials in it that have become unusable or
+ * are still needed (VIEWER). Only a BUILDER sees its secrets. Throws NOT_FOUND, also if it has no draft.
  */
 export async function readWorkflow(
   scope: Scope,
@@ -202,7 +203,8 @@ export async function readWorkflow(
   const open = covers(scope.roles.get(row.teamId)!, 'BUILDER')
   const { edges, expressions = 1 } = graph
   const shown = { nodes: open ? nodes : nodes.map(hideSecrets), edges, expressions }
-  const warnings = await findBrokenCredentials(scope.store, row.teamId, graph)
+  const unsigned = graph.nodes.flatMap((node, at) => findUnsigned(node, `nodes[${at}].config`))
+  const warnings = [...(await findBrokenCredentials(scope.store, row.teamId, graph)), ...unsigned]
   const settings = { ...readSettings(row.settings, graph), ...(draft ? { notes } : {}) }
   return { ...row, version, publishedVersion: row.version, settings, ...shown, warnings }
 }

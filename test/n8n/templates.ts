@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ImportReport } from '../../workflows/n8n/report.ts'
 import type { Host } from './compare.ts'
+import { rankFamilies } from './families.ts'
 
 const FILE = fileURLToPath(new URL('../../.perdure/n8n/templates.json', import.meta.url))
 const SHOWN = 15
@@ -12,14 +13,20 @@ type Counted = {
   file: string
   nodes: number
   refused?: string
-  /** The types in n8n of the nodes that became placeholders. */
+  /** The types in n8n of the nodes that stop the execution. */
   stopped: string[]
+  /** Why they did, each after its type. */
+  reasons: string[]
+  /** Requests that n8n signs in and that would be sent without a credential. */
+  unsigned: number
+  /** The credentials that have to be made or chosen, by their types in n8n. */
+  credentials: string[]
   problems: string[]
 }
 
 /**
- * Imports collections of n8n workflows, without creating any, and prints how many have no stopped node, and how many
- * have nothing reported. `paths` are JSON files, or folders with such files at any depth; a file has one workflow,
+ * Imports collections of n8n workflows, without creating any, and prints how many have no stopped node, would call
+ * unsigned or have nothing reported, what stops the others, and what mending each next family of that would gain. `paths` are JSON files, or folders with such files at any depth; a file has one workflow,
  * a list of them, or the form in which a template is published, with the workflow below `workflow`. The collections
  * are other people's work and stay where they are. Throws if there is no workflow.
  */
@@ -37,10 +44,16 @@ export async function countTemplates(host: Host, paths: string[]): Promise<void>
     return { workflows: number, '%': Math.round((number / counted.length) * 1_000) / 10 }
   }
   const isImported = ({ refused }: Counted) => refused === undefined
+  const passes = (one: Counted) => isImported(one) && one.stopped.length === 0
   console.table({
     all: count(() => true),
     refused: count((one) => !isImported(one)),
-    'without a stopped node': count((one) => isImported(one) && one.stopped.length === 0),
+    'without a stopped node': count(passes),
+    'would call unsigned': count((one) => one.unsigned > 0),
+    'without a stopped node, and signed in': count((one) => passes(one) && one.unsigned === 0),
+    'and no credential is needed': count(
+      (one) => passes(one) && one.unsigned === 0 && one.credentials.length === 0,
+    ),
     'with nothing reported': count((one) => isImported(one) && one.problems.length === 0),
   })
   printMost(
@@ -53,6 +66,19 @@ export async function countTemplates(host: Host, paths: string[]): Promise<void>
       const types = [...new Set(stopped)]
       return types.length === 1 ? types : []
     }),
+  )
+  console.log('What stops them, by family, in the order that gains the most:')
+  console.table(rankFamilies(counted.map(({ stopped }) => stopped)))
+  const sum = (of: (one: Counted) => number) => counted.reduce((all, one) => all + of(one), 0)
+  console.log(`Stopped nodes: ${sum(({ stopped }) => stopped.length)} of ${sum(({ nodes }) => nodes)}`)
+  console.log(`Requests that would be unsigned: ${sum(({ unsigned }) => unsigned)}`)
+  printMost(
+    'Why nodes stop',
+    counted.flatMap(({ reasons }) => [...new Set(reasons)]),
+  )
+  printMost(
+    'Credentials that have to be made or chosen',
+    counted.flatMap(({ credentials }) => [...new Set(credentials)]),
   )
   printMost(
     'Reported',
@@ -84,28 +110,59 @@ function readWorkflows(file: string): object[] {
   }
 }
 
+type Node = { id: string; type: string; config: Record<string, unknown> }
+type Plan = { nodes: Node[]; report: ImportReport }
+
 async function countOne(host: Host, file: string, workflow: object): Promise<Counted> {
-  const { nodes } = workflow as { nodes: unknown[] }
+  const { nodes } = workflow as { nodes: Source[] }
   const json = { teamId: host.teamId, name: 'A template', workflow }
+  const none = { stopped: [], reasons: [], unsigned: 0, credentials: [], problems: [] }
   try {
-    const { report } = await host.ask<{ report: ImportReport }>(
-      'POST',
-      '/api/workflows/import?dryRun=true',
-      json,
-    )
-    const stopped = report.mapped.filter(
-      ({ as, type }) => as === 'STOP_AND_ERROR' && !type.endsWith('.stopAndError'),
-    )
+    const plan = await host.ask<Plan>('POST', '/api/workflows/import?dryRun=true', json)
+    const { mapped, problems, credentials = [] } = plan.report
+    const stopped = mapped.filter(({ state }) => state === 'stopped')
+    const types = new Map(mapped.map(({ node, type }) => [node, type]))
     return {
       file,
       nodes: nodes.length,
       stopped: stopped.map(({ type }) => type),
-      problems: report.problems.map(({ kind, message }) => `${kind}: ${message}`),
+      reasons: problems
+        .filter(({ kind }) => kind === 'node')
+        .map(({ node, message }) => `${types.get(node ?? '')}: ${readReason(message)}`),
+      unsigned: countUnsigned(nodes, plan),
+      credentials: credentials.map(({ type }) => type),
+      problems: problems.map(({ kind, message }) => `${kind}: ${message}`),
     }
   } catch (error) {
     const refused = error instanceof Error ? error.message : String(error)
-    return { file, nodes: nodes.length, refused, stopped: [], problems: [] }
+    return { file, nodes: nodes.length, refused, ...none }
   }
+}
+
+/** Why a node was not imported, without the names of what it is about. */
+function readReason(message: string): string {
+  const why = /^(?:This node was not imported: )?(.*?)\. \w+ \w+ node in its place/s
+  const [, reason = message] = why.exec(message) ?? []
+  return reason.replaceAll(/"[^"]*"/g, '"..."')
+}
+
+type Source = { name?: unknown; type?: unknown; disabled?: unknown; parameters?: unknown }
+
+/** The requests of nodes that n8n signs in and that have no credential here and need none. */
+function countUnsigned(sources: Source[], { nodes, report }: Plan): number {
+  const byId = new Map(nodes.map((node) => [node.id, node]))
+  const signed = sources.filter(({ type, disabled, parameters }) => {
+    const { authentication = 'none' } = Object(parameters)
+    const isRequest = /\.(httpRequest|httpRequestTool|toolHttpRequest|mcpClientTool)$/.test(String(type))
+    return isRequest && disabled !== true && !/^(=?\{\{ \$credentials\.)?none/.test(authentication)
+  })
+  const ids = signed.flatMap(({ name }) => report.mapped.find(({ node }) => node === name)?.id ?? [])
+  return ids.filter((id) => {
+    const { type, config } = byId.get(id) ?? {}
+    const given = type === 'AI_AGENT' ? config?.tools : type === 'HTTP_REQUEST' ? [config] : []
+    const requests = Array.isArray(given) ? given : []
+    return requests.length > 0 && !requests.some((one) => one.credentialId ?? one.needsCredential)
+  }).length
 }
 
 function printMost(title: string, entries: string[]): void {

@@ -6,6 +6,7 @@ import { findInertKeys } from './advice/inert.ts'
 import { createKeeper } from './advice/kept.ts'
 import { nameUnnamed } from './advice/names.ts'
 import { findForbiddenKeys } from './advice/unknown.ts'
+import { findUnsigned } from './advice/unsigned.ts'
 import { checkStructure } from './check.ts'
 import { type PlacedElement, readEdge, readNode } from './elements.ts'
 import { type Graph, type GraphEdge, type GraphNode, MAX_EDGES, MAX_GRAPH_BYTES, MAX_NODES } from './graph.ts'
@@ -90,7 +91,8 @@ export function* readGraph(input: GivenGraph, makeId: () => string): Work<{ grap
     problems.push(...found.problems)
     warnings.push(...found.warnings)
   }
-  for (const { value, path, configPath } of nodes) warnings.push(...findInertKeys(value, path, configPath))
+  for (const { value, path, configPath = `${path}.config` } of nodes)
+    warnings.push(...findInertKeys(value, path, configPath), ...findUnsigned(value, configPath))
   yield CHARACTER_WORK * characters
 
   const { expressions, strict } = input

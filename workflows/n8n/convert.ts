@@ -23,6 +23,7 @@ import { orderNodes } from './order.ts'
 import { type BuiltNode, createPlaceholder, type ImportedNode, type MappedNode } from './parts.ts'
 import type { ImportProblem, ImportReport, ProblemReporter } from './report.ts'
 import { type MappedSettings, mapSettings } from './settings.ts'
+import type { NeededCredential } from './signins/needed.ts'
 
 export type ConvertedWorkflow = {
   name: string | undefined
@@ -30,7 +31,9 @@ export type ConvertedWorkflow = {
   nodes: ImportedNode[]
   edges: GraphEdge[]
   settings: MappedSettings & { notes?: CanvasNote[] }
-  report: Omit<ImportReport, 'totals' | 'groups'>
+  report: Omit<ImportReport, 'totals' | 'groups' | 'credentials'>
+  /** The credentials that nodes which are executed need. */
+  needs: NeededCredential[]
 }
 
 type Conversion = {
@@ -42,6 +45,7 @@ type Conversion = {
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
   findCredential: (key: string) => string | undefined
+  needs: NeededCredential[]
 }
 
 /** The units of work for mapping a node, and each character of it. */
@@ -75,7 +79,8 @@ export function* convertWorkflow(
   const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
   const reply = chooseReply(source, drawing, reporterOf)
-  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential }
+  const needs: NeededCredential[] = []
+  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential, needs }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))
@@ -95,6 +100,7 @@ export function* convertWorkflow(
       ...(source.notes.length > 0 ? { notes: source.notes } : {}),
     },
     report: { mapped: listMapped(conversion), problems, stickyNotes: source.notes.length },
+    needs,
   }
 }
 
@@ -108,7 +114,7 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
 }
 
 function mapNode(
-  { drawing, ends, reply, reporterOf, findWorkflow, findCredential }: Conversion,
+  { drawing, ends, reply, reporterOf, findWorkflow, findCredential, needs }: Conversion,
   node: SourceNode,
   id: string,
 ): MappedNode {
@@ -143,6 +149,7 @@ function mapNode(
       findWorkflow,
       attached,
       findCredential,
+      needs: node.disabled ? [] : needs,
     })
     if (!node.disabled)
       reportLeftOut(

@@ -1,6 +1,7 @@
 import type { SourceNode } from './document.ts'
 import type { MappedNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
+import type { NeededCredential } from './signins/needed.ts'
 
 /** How nodes of one n8n type become nodes of ours. Throws an Error that says why it cannot: "it sorts with code". */
 export type NodeMapper = (node: SourceNode, tools: MapperTools) => MappedNode
@@ -26,4 +27,6 @@ export type MapperTools = {
   attached(kind: string): SourceNode[]
   /** The id of our credential that replaces one of n8n's, by its id or its name in n8n, or the name of its node. */
   findCredential(key: string): string | undefined
+  /** The credentials that nodes of the document need: mappers add to them. */
+  needs: NeededCredential[]
 }

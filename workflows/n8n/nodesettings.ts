@@ -41,7 +41,8 @@ export function mapNodeSettings(
       'n8n executes this node once, or always with an output. Perdure does not: check the next nodes.'
     report('parameter', 'executeOnce', message, true)
   }
-  reportSettings(part.config?.credentialId === undefined ? raw : { ...raw, credentials: undefined }, report)
+  const isSigned = part.type === 'HTTP_REQUEST' || part.config?.credentialId !== undefined
+  reportSettings(isSigned ? { ...raw, credentials: undefined } : raw, report)
   return settings
 }
 

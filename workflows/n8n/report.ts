@@ -1,3 +1,5 @@
+import type { NeededCredential } from './signins/needed.ts'
+
 /** Something in an n8n workflow that is not the same after the import. */
 export type ImportProblem = {
   /** The node's name; null for the workflow itself. */
@@ -33,7 +35,18 @@ export type ImportReport = {
   stickyNotes: number
   totals: { nodes: number; works: number; noted: number; stopped: number }
   groups: ProblemGroup[]
+  credentials: CredentialReport[]
 }
+
+/**
+ * One of n8n's credentials, which never come along. `key` names it in the request of the import, `credentialId` is the
+ * one of ours that the request names. `as` is the type of ours to make for it, if there is one, with `data` and what
+ * `enter` says; `accepts` are all that will do. `nodes` need it, by their names in n8n.
+ */
+export type CredentialReport = Pick<
+  NeededCredential,
+  'key' | 'id' | 'name' | 'type' | 'as' | 'data' | 'enter' | 'nodes' | 'credentialId'
+> & { accepts: string[] }
 
 /** `state`: it does what it did in n8n, it does but there is a note about it, or it stops the execution. */
 type MappedReport = {

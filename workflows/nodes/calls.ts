@@ -67,6 +67,11 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
   })
 }
 
+/** Which credential a request must have, in words. */
+export const neededField = v.pipe(textField, v.maxLength(500, 'must have at most 500 characters'))
+export const NEEDS_CREDENTIAL =
+  'Which credential is needed, in words: while credentialId names none, nothing is sent, and this says why.'
+
 /** The fields of a request over HTTP, for nodes and tools. */
 export const requestFields = described(
   {
@@ -80,6 +85,7 @@ export const requestFields = described(
     body: v.optional(v.unknown()),
     contentType: v.optional(textField),
     credentialId: v.optional(credentialField),
+    needsCredential: v.optional(neededField),
     timeoutMs: v.optional(
       computed(
         v.pipe(
@@ -98,6 +104,7 @@ export const requestFields = described(
     body: 'What is sent.',
     contentType: 'The Content-Type header, if the usual one is not wanted.',
     credentialId: 'How the request is signed in. Its secret is added when the request is sent.',
+    needsCredential: NEEDS_CREDENTIAL,
     timeoutMs: 'How long a call may take with its redirects, in milliseconds. A minute unless it is set.',
   },
 )

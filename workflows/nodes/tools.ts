@@ -5,7 +5,7 @@ import { isObject } from '../json.ts'
 import { checkJsonSchema } from '../jsonschema/schema.ts'
 import { described } from '../object.ts'
 import type { Path } from '../problem.ts'
-import { requestFields } from './calls.ts'
+import { NEEDS_CREDENTIAL, neededField, requestFields } from './calls.ts'
 import { fitMode, statementFields } from './databases.ts'
 import {
   anyObject,
@@ -154,6 +154,7 @@ const TOOLS = {
         url: textField,
         headers: requestFields.headers,
         credentialId: v.optional(credentialField),
+        needsCredential: v.optional(neededField),
         include: v.optional(list(textField)),
         timeoutMs: v.optional(wholeNumber(1_000, 600_000), 60_000),
         idempotent: v.optional(flag),
@@ -165,6 +166,7 @@ const TOOLS = {
         url: 'The address of the server (streamable HTTP).',
         headers: 'The headers of the requests; one that is null is left out.',
         credentialId: 'How to sign in at the server.',
+        needsCredential: NEEDS_CREDENTIAL,
         include: 'The only tools of the server that the agent gets.',
         timeoutMs: 'How long a call may take, in milliseconds.',
         idempotent: IDEMPOTENT,

@@ -1,14 +1,13 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { createExactMask } from '../../../db/redaction/exact.ts'
-import { isHostOpen, OPEN_HOST } from '../../../workflows/graph/openhost.ts'
 import type { ToolOf } from '../../../workflows/nodes/tools.ts'
-import { authorizeWith } from '../../credentials/authorize.ts'
 import { findRequestHeaderFault } from '../../http/hop.ts'
 import { HttpError } from '../../http/httperror.ts'
 import { requestFailure } from '../../nodes/http.ts'
 import { joinUrl, takeUrlApart } from '../../nodes/kit/address.ts'
 import { invalidConfig, NodeFailure } from '../../nodes/kit/failure.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
+import { openPass } from '../../nodes/kit/pass.ts'
 import { createGuardedFetch } from './fetch.ts'
 
 const MAX_MESSAGE = 500
@@ -85,14 +84,6 @@ async function renderUrl({ evaluator, bindings }: NodeContext, { url }: ToolOf<'
   if (!parsed || !/^https?:$/.test(parsed.protocol))
     throw invalidConfig('url', 'must begin with http:// or https://')
   return parsed
-}
-
-async function openPass({ credentials }: NodeContext, { credentialId, url }: ToolOf<'MCP'>) {
-  if (credentialId === undefined) return undefined
-  if (!credentials) throw invalidConfig('credentialId', 'can only be used by an attempt of its own')
-  const pass = await authorizeWith(await credentials.open(credentialId, 'HTTP'), credentials)
-  if (!pass.allowedHosts && isHostOpen(url)) throw invalidConfig('url', OPEN_HOST)
-  return pass
 }
 
 async function renderHeaders({ evaluator, bindings }: NodeContext, { headers }: ToolOf<'MCP'>) {

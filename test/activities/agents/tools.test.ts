@@ -54,6 +54,14 @@ describe('HTTP', () => {
     expect(told).toMatchObject({ status: 200 })
   })
 
+  test('one that needs a credential and has none fails the agent before its model is asked', async () => {
+    const tool = post({ needsCredential: 'the key of the shop' })
+    const { run } = await agents.runAgent([tool], [orders, { text: 'Ordered.' }])
+    expect(run.status).toBe('FAILED')
+    expect(run.errorMessage).toContain('It needs the key of the shop')
+    expect([agents.vendor.calls, agents.site.calls]).toEqual([[], []])
+  })
+
   test('a status that says no is an answer like any other, and is not asked for again', async () => {
     agents.site.answer((_call, _request, response) => {
       response.writeHead(422, { 'content-type': 'application/json' }).end('{"missing":["size"]}')

@@ -386,6 +386,28 @@ describe('a credential stays where it belongs', () => {
     expect(seen).toEqual([])
   })
 
+  test('a request that needs one and names none is never sent: a warning says so, and the node', async () => {
+    seen.length = 0
+    const config = { url: `${world.url}/echo`, needsCredential: 'the key of the shop' }
+    const json = { name: `needs ${made++}`, teamId: host.teamId, ...graph(config) }
+    const workflow = await host.ask<{ id: string; warnings: object[] }>('POST', '/api/workflows', json)
+    const warning = {
+      path: 'nodes[1].config.credentialId',
+      message: 'must be set before the request can be sent: it needs the key of the shop',
+    }
+    expect(workflow.warnings).toContainEqual(warning)
+    expect((await host.ask<{ warnings: object[] }>('GET', `/api/workflows/${workflow.id}`)).warnings).toEqual(
+      [warning],
+    )
+    expect(failed(await run(config))).toBe(
+      'Nothing was sent, because no credential is chosen. It needs the key of the shop',
+    )
+    expect(seen).toEqual([])
+    const credentialId = await make('HTTP_BEARER', { token: KEY })
+    expect((await run({ ...config, credentialId })).status).toBe('SUCCESS')
+    expect(seen).toHaveLength(1)
+  })
+
   test('an id that is none, or that is deleted, fails without another try', async () => {
     const credentialId = await make('HTTP_BEARER', { token: KEY })
     const id = await host.create(

@@ -273,13 +273,22 @@ describe.skipIf(missing)('the pages of workflows', () => {
         node('By hand', 'manualTrigger'),
         node('Wait a bit', 'noOp'),
         node(XSS, 'thereIsNoSuchNode'),
+        node('Ask', 'httpRequest', {
+          parameters: { url: 'https://shop.test', authentication: 'headerAuth' },
+          credentials: { httpHeaderAuth: { id: 'abc', name: XSS } },
+        }),
         node('Note', 'stickyNote', { parameters: { content: 'Ask Ada' } }),
       ],
       connections: {
         'By hand': { main: [[{ node: 'Wait a bit', type: 'main', index: 0 }]] },
         'Wait a bit': { main: [[{ node: XSS, type: 'main', index: 0 }]] },
+        [XSS]: { main: [[{ node: 'Ask', type: 'main', index: 0 }]] },
       },
     }
+    const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', {
+      ...{ teamId: host.teamId, name: `Shop ${randomUUID()}`, type: 'HTTP_HEADER' },
+      data: { name: 'X-Key', value: 'canary' },
+    })
     await signIn('#/workflows/import')
     await heading('Import a workflow')
     await page.getByLabel('Or paste the document').fill('{"nodes": 7}')
@@ -288,7 +297,7 @@ describe.skipIf(missing)('the pages of workflows', () => {
     const buffer = Buffer.from(JSON.stringify(document))
     await page.getByLabel('File').setInputFiles({ name: 'n8n.json', mimeType: 'application/json', buffer })
     const report = page.getByRole('region', { name: 'Report of the import' })
-    await report.getByText('3 nodes').waitFor()
+    await report.getByText('4 nodes').waitFor()
     await report.getByText('1 stops').waitFor()
     await report.getByText('Replace these nodes: they stop the execution.').waitFor()
     await report.getByText(XSS, { exact: true }).first().waitFor()
@@ -298,8 +307,14 @@ describe.skipIf(missing)('the pages of workflows', () => {
     await page.setViewportSize(PHONE)
     await expectAccessible(page)
     await expectNoSideways()
+    const needed = page.getByRole('region', { name: 'Credentials of n8n' })
+    await report.getByText('Choose a credential of the type HTTP_HEADER').waitFor()
+    await needed.getByLabel(`Credential for ${XSS}`).selectOption(credentialId)
+    await report.getByText('Choose a credential of the type HTTP_HEADER').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await heading(document.name)
+    const made = await read(new URL(page.url()).hash.split('/').at(-1)!)
+    expect(JSON.stringify(made.nodes)).toContain(`"credentialId":"${credentialId}"`)
     await page.getByRole('button', { name: 'What to do' }).click()
     await report.getByText('Replace these nodes').waitFor()
     expect(await page.locator('.graph .node.bad').count()).toBe(1)

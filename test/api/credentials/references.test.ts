@@ -216,6 +216,9 @@ test('an import keeps the credentials of its team, maps others, and leaves out t
     null,
     null,
   ])
+  // Those that have lost theirs are not sent without one.
+  const needing = body.nodes.slice(1).map(({ config }: Body) => config.needsCredential !== undefined)
+  expect(needing).toEqual([false, true, false, true, true])
   expect((await named(imported.body.id)).map(([, id]) => id).toSorted()).toEqual([own, other].toSorted())
 })
 

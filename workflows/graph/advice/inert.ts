@@ -3,7 +3,7 @@ import type { Problem } from '../../problem.ts'
 import type { GraphNode } from '../graph.ts'
 
 /** Warnings about the keys of a node, at `path`, that do nothing where they stand. */
-export function findInertKeys(node: GraphNode, path: string, configPath = `${path}.config`): Problem[] {
+export function findInertKeys(node: GraphNode, path: string, configPath: string): Problem[] {
   const type = nodeType(node.type)
   if (!type) return []
   const found: Problem[] = []

@@ -3,6 +3,7 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
+import { isModelNode, needService } from '../signins/services.ts'
 import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
 
 export type Fields = Record<string, unknown>
@@ -12,13 +13,6 @@ export type Fields = Record<string, unknown>
  * until a credential is set.
  */
 export const UNNAMED_CREDENTIAL = '00000000-0000-4000-8000-000000000000'
-
-/** Nodes of models: the vendors that a credential of Perdure can be for. */
-const MODELS = new Set([
-  ...['lmChatOpenAi', 'lmChatAnthropic', 'lmChatGoogleGemini', 'lmChatAzureOpenAi', 'lmChatOllama'],
-  ...['lmChatMistralCloud', 'lmChatGroq', 'lmChatDeepSeek', 'lmChatOpenRouter', 'lmOpenAi', 'lmOllama'],
-  ...['lmChatXAiGrok', 'lmChatVercelAiGateway', 'lmChatNvidia', 'lmChatMoonshot', 'lmChatLemonade'],
-])
 
 /** Nodes of ours that call others retry by default; n8n's nodes retry only if that is set. */
 export const ask = (type: string, config: Fields): MappedNode => ({
@@ -51,7 +45,7 @@ export function readModel(tools: MapperTools): { asked: Fields; temperature: Fie
   const [model, ...others] = tools.attached('ai_languageModel')
   if (!model) throw new Error('no model is attached to it')
   if (others.length > 0) throw new Error('several models are attached to it')
-  if (!MODELS.has(model.type)) throw new Error(`Perdure has no models of "${model.fullType}"`)
+  if (!isModelNode(model.type)) throw new Error(`Perdure has no models of "${model.fullType}"`)
   const { parameters } = model
   const options = objectOf(parameters.options)
   const { temperature, maxTokens, maxTokensToSample, maxOutputTokens, numPredict, ...rest } = options
@@ -84,33 +78,19 @@ export function readModelName({ model, modelName, modelId }: Fields): string {
   return text.replace(/^models\//, '')
 }
 
-/** The id of our credential for that of an n8n node; undefined if the import does not name one. */
-function seekCredential({ raw, name }: SourceNode, { findCredential: find }: MapperTools) {
-  const [theirs] = Object.values(objectOf(raw.credentials)).filter(isObject)
-  const keys = [theirs?.id, theirs?.name, name].filter((key): key is string => typeof key === 'string')
-  return { keys, found: keys.map(find).find((id) => id !== undefined) }
-}
-
-/** As seekCredential. Without one the problem is reported, and the node has none: it fails until a credential is set. */
+/**
+ * The id of our credential for the node of a model or a database. Without one the problem is reported, and the node has
+ * none: it fails until a credential is set.
+ */
 export function findCredential(node: SourceNode, tools: MapperTools): string {
-  const { keys, found } = seekCredential(node, tools)
-  if (found !== undefined) return found
+  const { credentialId, key, as } = needService(node, tools)
+  if (credentialId !== null) return credentialId
+  const which = as === null ? 'a credential' : `a credential of the type ${as}`
   const message =
-    `Choose a credential for "${node.name}": n8n's are not imported, and this node fails without one. Set it on the ` +
-    `node, or import again with it in "credentials", as {${JSON.stringify(keys[0] ?? node.name)}: its id}.`
-  tools.report('credential', `credentials.${node.name}`, message, keys[0] ?? null)
+    `Choose ${which} for "${node.name}": n8n's are not imported, and this node fails without one. Set it on the ` +
+    `node, or import again with it in "credentials", as {${JSON.stringify(key)}: its id}.`
+  tools.report('credential', `credentials.${node.name}`, message, key)
   return UNNAMED_CREDENTIAL
-}
-
-/** The credential that a tool calls with, if the import names one; else its lack is reported. */
-export function nameCredential(node: SourceNode, tools: MapperTools): Fields {
-  const { keys, found } = seekCredential(node, tools)
-  if (found !== undefined) return { credentialId: found }
-  const message =
-    'n8n calls with a credential, which is not imported, and Perdure calls without one. Set it on the tool, or import ' +
-    `again with it in "credentials", as {${JSON.stringify(keys[0] ?? node.name)}: its id}.`
-  tools.reportOf(node)('credential', 'credentials', message, keys[0] ?? null)
-  return {}
 }
 
 /** The question: a text, or the message that a chat's trigger brings. */

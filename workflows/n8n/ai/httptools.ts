@@ -1,11 +1,14 @@
 import { isObject } from '../../json.ts'
 import { mapHttpRequest } from '../nodes/http.ts'
 import { isTemplate, keepTexts, listObjects, plainText } from '../texts.ts'
-import { type Fields, nameCredential } from './asking.ts'
+import type { Fields } from './asking.ts'
 import { type ArgumentList, schemaOf, type ToolGiven, writeArgument } from './fromai.ts'
 
 /** The keys of an HTTP_REQUEST that a tool has too. */
-const TAKEN = ['url', 'method', 'headers', 'query', 'body', 'contentType', 'timeoutMs'] as const
+const TAKEN = [
+  ...(['url', 'method', 'headers', 'query', 'body', 'contentType', 'timeoutMs'] as const),
+  ...(['credentialId', 'needsCredential'] as const),
+]
 
 /** The HTTP Request node as a tool. */
 export function mapHttpRequestTool(given: ToolGiven): Fields {
@@ -18,7 +21,7 @@ export function mapHttpRequestTool(given: ToolGiven): Fields {
   const { fullResponse: ____, neverError: _____, ...format } = Object(Object(response).response)
   const read = args.read({
     ...Object.fromEntries(Object.entries(set).filter(([name]) => !Object.hasOwn(own, name))),
-    ...{ authentication: 'none', options: { ...more, response: { response: format } } },
+    options: { ...more, response: { response: format } },
   }) as Fields
   return sendBy(given, { ...read, ...readJsonText(read, args.isTyped), ...readJsonList(read) })
 }
@@ -47,7 +50,6 @@ function sendBy({ node, tools, report }: ToolGiven, parameters: Fields): Fields 
   const { bodyType, response } = config
   if (bodyType === 'jsonText') throw new Error(TEXTS)
   const format = Object(response).format
-  const hasAuth = (node.parameters.authentication ?? 'none') !== 'none'
   if (typeof config.url === 'string' && /\$args\b/.test(config.url)) {
     const message =
       'An argument within the URL is percent-encoded here, with its slashes too. n8n puts it in as it is.'
@@ -58,7 +60,6 @@ function sendBy({ node, tools, report }: ToolGiven, parameters: Fields): Fields 
     ...Object.fromEntries(TAKEN.flatMap((key) => (config[key] === undefined ? [] : [[key, config[key]]]))),
     ...(bodyType === undefined ? {} : { bodyType }),
     ...(format === 'text' || format === 'json' ? { responseType: format } : {}),
-    ...(hasAuth ? nameCredential(node, tools) : {}),
   }
 }
 
@@ -170,7 +171,7 @@ export function mapHttpTool(given: ToolGiven): Fields {
   const set: Fields = {
     url: fillIn(parameters.url ?? '', placeholders, args),
     method: parameters.method ?? 'GET',
-    authentication: 'none',
+    ...pickAuthentication(parameters),
   }
   for (const which of ['Query', 'Headers', 'Body'] as const) {
     if (parameters[`send${which}`] !== true) continue
@@ -180,6 +181,10 @@ export function mapHttpTool(given: ToolGiven): Fields {
     report('parameter', `parameters.${name}`, OPTIMIZED, value)
   return sendBy(given, set)
 }
+
+const pickAuthentication = ({ authentication, genericAuthType, nodeCredentialType }: Fields): Fields => ({
+  ...{ authentication, genericAuthType, nodeCredentialType },
+})
 
 function readPart(
   which: keyof typeof PARTS,

@@ -2,8 +2,9 @@ import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { ProblemReporter } from '../report.ts'
+import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { type Fields, nameCredential, objectOf, readSchema } from './asking.ts'
+import { type Fields, objectOf, readSchema } from './asking.ts'
 import { mapDatabaseTool } from './databasetools.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
@@ -215,8 +216,6 @@ function mapWorkflowTool(given: ToolGiven): Fields {
   }
 }
 
-const AUTHENTICATIONS = new Set(['bearerAuth', 'headerAuth', 'multipleHeadersAuth', 'mcpOAuth2Api'])
-
 function mapMcpTool({ node, tools, report }: ToolGiven): Fields {
   const { parameters, version } = node
   const transport =
@@ -225,7 +224,7 @@ function mapMcpTool({ node, tools, report }: ToolGiven): Fields {
     throw new Error('its server speaks the older protocol over SSE, and Perdure streamable HTTP')
   const url = plainText(parameters.endpointUrl)
   if (url === undefined) throw new Error('an expression gives the address of its server')
-  const { include = 'all', includeTools, authentication = 'none', options } = parameters
+  const { include = 'all', includeTools, options } = parameters
   if (include === 'except')
     throw new Error('it leaves some tools of its server out, and Perdure can only choose some')
   const { timeout, ...rest } = objectOf(options)
@@ -236,11 +235,10 @@ function mapMcpTool({ node, tools, report }: ToolGiven): Fields {
       `Perdure has no option like n8n's "${name}" for this tool.`,
       value,
     )
-  const credential = AUTHENTICATIONS.has(String(authentication)) ? nameCredential(node, tools) : {}
   return {
     type: 'MCP',
     url,
-    ...credential,
+    ...signRequest(node, tools),
     ...(include === 'selected' ? { include: splitNames(includeTools) } : {}),
     ...(timeout === undefined ? {} : { timeoutMs: Number(timeout) }),
   }

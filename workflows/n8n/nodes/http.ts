@@ -3,12 +3,14 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
+import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
 
 type Fields = Record<string, unknown>
 
 /** The HTTP Request node. */
-export function mapHttpRequest(node: SourceNode, { report }: MapperTools): MappedNode {
+export function mapHttpRequest(node: SourceNode, tools: MapperTools): MappedNode {
+  const { report } = tools
   const { parameters } = node
   const config: Fields = {
     url: keepText(parameters.url ?? ''),
@@ -19,17 +21,9 @@ export function mapHttpRequest(node: SourceNode, { report }: MapperTools): Mappe
   if (headers) config.headers = headers
   if (query) config.query = isObject(query) ? nameLists(query) : query
   Object.assign(config, readBody(node, report), readOptions(node, report))
-  if ((parameters.authentication ?? 'none') !== 'none') reportAuthentication(node, report)
+  Object.assign(config, signRequest(node, tools, config))
   // HTTP_REQUEST retries by default. The n8n node retries only if that is set.
   return { ...mapEach('HTTP_REQUEST', config), retry: { maxAttempts: 1 } }
-}
-
-function reportAuthentication({ parameters }: SourceNode, report: ProblemReporter): void {
-  const kind = parameters.genericAuthType ?? parameters.nodeCredentialType ?? parameters.authentication
-  const message =
-    `n8n calls with a credential of the type "${kind}". Credentials are not imported, and Perdure calls ` +
-    'without one: set on the node what the service needs, for example a header.'
-  report('credential', 'parameters.authentication', message, kind)
 }
 
 /** The headers or the query: a list of pairs, or JSON. */

@@ -20,7 +20,7 @@ export function useImportReport(id: string) {
   return useRead(['one', id, 'report'], () => readReport(id), { staleTime: Number.POSITIVE_INFINITY })
 }
 
-type Given = { teamId: string; workflow: object; name?: string }
+type Given = { teamId: string; workflow: object; name?: string; credentials?: Record<string, string> }
 
 /** What an import would make; nothing is made yet. */
 export async function planImport(json: Given) {

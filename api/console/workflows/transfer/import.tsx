@@ -13,6 +13,7 @@ import { Empty, Refused } from '../../kit/states.tsx'
 import { useWork } from '../../kit/work.ts'
 import { useRole, useTeam } from '../../shell/role.tsx'
 import { type ImportPlan, importWorkflow, planImport } from './data.ts'
+import type { Choosing, Chosen } from './needed.tsx'
 import { Report, useReportMarks } from './report.tsx'
 import '../workflows.css'
 
@@ -23,6 +24,7 @@ export function ImportPage() {
   const [text, setText] = useState('')
   const [name, setName] = useState('')
   const [plan, setPlan] = useState<ImportPlan | null>(null)
+  const [chosen, setChosen] = useState<Chosen>({})
   const { busy, error, run } = useWork()
   const crumbs: [string, string][] = [['Workflows', '/workflows']]
   if (!may('BUILDER')) {
@@ -36,7 +38,13 @@ export function ImportPage() {
   const look = (given: string) =>
     run(async () => {
       setPlan(null)
+      setChosen({})
       setPlan(await planImport({ teamId, workflow: readDocument(given) }))
+    })
+  const choose = (credentials: Chosen) =>
+    run(async () => {
+      setChosen(credentials)
+      setPlan(await planImport({ teamId, workflow: readDocument(text), credentials }))
     })
   const take = (given: string) => {
     setText(given)
@@ -47,6 +55,7 @@ export function ImportPage() {
       const made = await importWorkflow({
         teamId,
         workflow: readDocument(text),
+        credentials: chosen,
         ...(name ? { name } : {}),
       })
       notify(`Imported: ${made.name}`)
@@ -78,7 +87,7 @@ export function ImportPage() {
               Import
             </Button>
           </div>
-          <Planned plan={plan} />
+          <Planned plan={plan} choosing={{ chosen, onChoose: (next) => void choose(next) }} />
         </>
       ) : (
         <Button look="primary" busy={busy} disabled={text.trim() === ''} onClick={() => void look(text)}>
@@ -128,7 +137,7 @@ function Given({ text, onText, onFile }: GivenProps) {
   )
 }
 
-function Planned({ plan }: { plan: ImportPlan }) {
+function Planned({ plan, choosing }: { plan: ImportPlan; choosing: Choosing }) {
   const marks = useReportMarks(plan.report)
   const { nodes, edges, settings } = plan as {
     nodes: DrawnNode[]
@@ -138,7 +147,7 @@ function Planned({ plan }: { plan: ImportPlan }) {
   const graph = { nodes, edges, notes: settings.notes }
   return (
     <>
-      <Report report={plan.report} />
+      <Report report={plan.report} choosing={choosing} />
       <Graph graph={graph} label="Graph after the import" marks={marks} />
     </>
   )

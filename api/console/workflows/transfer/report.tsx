@@ -2,6 +2,7 @@ import { useMemo } from 'react'
 import type { Mark } from '../../graph/marks.ts'
 import { Pill, type Tone } from '../../kit/status.tsx'
 import type { ImportReport } from './data.ts'
+import { type Choosing, NeededCredentials } from './needed.tsx'
 
 type Node = ImportReport['mapped'][number]
 
@@ -27,9 +28,14 @@ export function useReportMarks(report: ImportReport | null | undefined): Readonl
   }, [report])
 }
 
-/** What an import brought and what is left to do: totals, and the problems by what there is to do. */
-export function Report({ report }: { report: ImportReport }) {
-  const { totals, groups, problems, mapped, stickyNotes } = report
+type ReportProps = { report: ImportReport; choosing?: Choosing }
+
+/**
+ * What an import brought and what is left to do: totals, the credentials that are needed, and the problems by what there
+ * is to do.
+ */
+export function Report({ report, choosing }: ReportProps) {
+  const { totals, groups, problems, mapped, stickyNotes, credentials } = report
   const ids = new Map(mapped.map(({ node, id }) => [node, id]))
   return (
     <section className="report" aria-label="Report of the import">
@@ -47,6 +53,7 @@ export function Report({ report }: { report: ImportReport }) {
           <span className="quiet">{stickyNotes === 1 ? 'A note' : `${stickyNotes} notes`} on the canvas</span>
         )}
       </p>
+      <NeededCredentials needed={credentials} {...(choosing ? { choosing } : {})} />
       {groups.length === 0 && <p>Everything is as it was.</p>}
       {groups.map(({ kind, action, count }) => (
         <details key={kind} className="panel group" open={groups.length < 4 || kind === 'node'}>
