@@ -160,6 +160,21 @@ export interface AuditCheckpoints {
   teamId: string;
 }
 
+export interface AuditCountFolds {
+  teamId: string;
+  until: number;
+}
+
+export interface AuditCounts {
+  action: string;
+  block: number;
+  n: number;
+  outcome: string;
+  person: string | null;
+  resourceType: string;
+  teamId: string;
+}
+
 export interface AuditEntries {
   accessId: string | null;
   action: string;
@@ -1382,6 +1397,8 @@ export interface DB {
   auditAnchors: AuditAnchors;
   auditCheckpointCounts: AuditCheckpointCounts;
   auditCheckpoints: AuditCheckpoints;
+  auditCountFolds: AuditCountFolds;
+  auditCounts: AuditCounts;
   auditEntries: AuditEntries;
   auditForwarders: AuditForwarders;
   auditHeads: AuditHeads;
