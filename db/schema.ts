@@ -890,6 +890,23 @@ export interface ModelCalls {
   workflowId: string;
 }
 
+export interface ModelCallTeamHours {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  firsts: number;
+  hour: Timestamp;
+  input: number;
+  model: string;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  starts: number;
+  teamId: string;
+  unpriced: number;
+}
+
 export interface ModelPrices {
   cachedInputPerMillion: Numeric | null;
   cacheWritePerMillion: Numeric | null;
@@ -1455,6 +1472,7 @@ export interface DB {
   modelCallNodeDays: ModelCallNodeDays;
   modelCallNodeHours: ModelCallNodeHours;
   modelCalls: ModelCalls;
+  modelCallTeamHours: ModelCallTeamHours;
   modelPrices: ModelPrices;
   monitoringConfigs: MonitoringConfigs;
   nodeAttempts: NodeAttempts;

@@ -57,7 +57,7 @@ async function measureOne(pool: Pool, token: string, asked: Asked): Promise<Meas
     if (last.status >= 400 || (n + 1 >= FEW_TIMES && percentile(times, 0.5) > LONG_MS)) break
   }
   const p95 = percentile(times, 0.95)
-  const over = p95 > (asked.stream ? STREAM_BOUND_MS : BOUND_MS)
+  const over = last.status < 400 && p95 > (asked.stream ? STREAM_BOUND_MS : BOUND_MS)
   return {
     ...asked,
     status: last.status,
