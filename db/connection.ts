@@ -60,6 +60,8 @@ export function openDatabase(url: string, options: DatabaseOptions) {
   const db: Database = new Kysely<DB>({
     dialect: new PostgresDialect({
       pool: { connect: () => lendClient(pool), end: () => pool.end(), options: pool.options },
+      // A statement is cancelled by a connection of its own: that of its transaction waits for the statement itself.
+      controlClient: pg.Client,
     }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
   })

@@ -984,6 +984,59 @@ begin
   end if;
 end $function$;
 
+-- Keeps the sums of all workflows of a team in each hour. Those who write hours hold the lock of the team's folds.
+CREATE OR REPLACE FUNCTION public.sum_model_call_hours()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'INSERT' then
+    insert into model_call_team_hours as t (team_id, hour, provider, model, calls, unpriced, priced, input, output, cached, reasoning, cost, starts, firsts)
+    select team_id, hour, provider, model, sum(sign * calls) as calls, sum(sign * unpriced) as unpriced, sum(sign * priced) as priced, sum(sign * input) as input,
+      sum(sign * output) as output, sum(sign * cached) as cached, sum(sign * reasoning) as reasoning, sum(sign * cost) as cost,
+      sum(sign * starts) as starts, sum(sign * firsts) as firsts
+    from (select 1 as sign, a.* from added a) changed
+    group by team_id, hour, provider, model order by team_id, hour, provider, model
+    on conflict (team_id, hour, provider, model) do update set calls = t.calls + excluded.calls, unpriced = t.unpriced + excluded.unpriced, priced = t.priced + excluded.priced, input = t.input + excluded.input,
+      output = t.output + excluded.output, cached = t.cached + excluded.cached, reasoning = t.reasoning + excluded.reasoning, cost = t.cost + excluded.cost,
+      starts = t.starts + excluded.starts, firsts = t.firsts + excluded.firsts;
+  elsif tg_op = 'DELETE' then
+    insert into model_call_team_hours as t (team_id, hour, provider, model, calls, unpriced, priced, input, output, cached, reasoning, cost, starts, firsts)
+    select team_id, hour, provider, model, sum(sign * calls) as calls, sum(sign * unpriced) as unpriced, sum(sign * priced) as priced, sum(sign * input) as input,
+      sum(sign * output) as output, sum(sign * cached) as cached, sum(sign * reasoning) as reasoning, sum(sign * cost) as cost,
+      sum(sign * starts) as starts, sum(sign * firsts) as firsts
+    from (select -1 as sign, r.* from removed r) changed
+    group by team_id, hour, provider, model order by team_id, hour, provider, model
+    on conflict (team_id, hour, provider, model) do update set calls = t.calls + excluded.calls, unpriced = t.unpriced + excluded.unpriced, priced = t.priced + excluded.priced, input = t.input + excluded.input,
+      output = t.output + excluded.output, cached = t.cached + excluded.cached, reasoning = t.reasoning + excluded.reasoning, cost = t.cost + excluded.cost,
+      starts = t.starts + excluded.starts, firsts = t.firsts + excluded.firsts;
+    delete from model_call_team_hours t using (select distinct team_id, hour from removed) r
+      where t.team_id = r.team_id and t.hour = r.hour and t.calls = 0;
+  else
+    insert into model_call_team_hours as t (team_id, hour, provider, model, calls, unpriced, priced, input, output, cached, reasoning, cost, starts, firsts)
+    select team_id, hour, provider, model, sum(sign * calls) as calls, sum(sign * unpriced) as unpriced, sum(sign * priced) as priced, sum(sign * input) as input,
+      sum(sign * output) as output, sum(sign * cached) as cached, sum(sign * reasoning) as reasoning, sum(sign * cost) as cost,
+      sum(sign * starts) as starts, sum(sign * firsts) as firsts
+    from (select 1 as sign, a.* from added a union all select -1, r.* from removed r) changed
+    group by team_id, hour, provider, model order by team_id, hour, provider, model
+    on conflict (team_id, hour, provider, model) do update set calls = t.calls + excluded.calls, unpriced = t.unpriced + excluded.unpriced, priced = t.priced + excluded.priced, input = t.input + excluded.input,
+      output = t.output + excluded.output, cached = t.cached + excluded.cached, reasoning = t.reasoning + excluded.reasoning, cost = t.cost + excluded.cost,
+      starts = t.starts + excluded.starts, firsts = t.firsts + excluded.firsts;
+    delete from model_call_team_hours t using (select distinct team_id, hour from removed) r
+      where t.team_id = r.team_id and t.hour = r.hour and t.calls = 0;
+  end if;
+  return null;
+end $function$;
+
+CREATE TRIGGER model_call_hours_deleted AFTER DELETE ON model_call_hours REFERENCING OLD TABLE AS removed FOR EACH STATEMENT
+  EXECUTE FUNCTION sum_model_call_hours();
+
+CREATE TRIGGER model_call_hours_inserted AFTER INSERT ON model_call_hours REFERENCING NEW TABLE AS added FOR EACH STATEMENT
+  EXECUTE FUNCTION sum_model_call_hours();
+
+CREATE TRIGGER model_call_hours_updated AFTER UPDATE ON model_call_hours REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT
+  EXECUTE FUNCTION sum_model_call_hours();
+
 -- ERRANDS
 
 -- The team whose errand it is: errands are taken from one team after the other. A subject that is gone already has none.

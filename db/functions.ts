@@ -20,7 +20,7 @@ const NOUNS: Record<string, string> = {
   'Counts of executions': 'count_executions forget_execution_counts',
   'Hours of executions': `execution_hour_changed execution_hour_deleted add_execution_hour is_counted
     duration_bounds duration_bucket count_durations add_durations forget_execution_hours`,
-  'Hours of model calls': 'model_call_changed unfold_model_calls',
+  'Hours of model calls': 'model_call_changed unfold_model_calls sum_model_call_hours',
   Errands: 'own_errand tell_errand',
   Files: 'count_file_copies count_file_bytes',
   Chat: 'drop_chunks purge_session',

@@ -160,6 +160,21 @@ export interface AuditCheckpoints {
   teamId: string;
 }
 
+export interface AuditCountFolds {
+  teamId: string;
+  until: number;
+}
+
+export interface AuditCounts {
+  action: string;
+  block: number;
+  n: number;
+  outcome: string;
+  person: string | null;
+  resourceType: string;
+  teamId: string;
+}
+
 export interface AuditEntries {
   accessId: string | null;
   action: string;
@@ -875,6 +890,23 @@ export interface ModelCalls {
   workflowId: string;
 }
 
+export interface ModelCallTeamHours {
+  cached: number;
+  calls: number;
+  cost: Numeric;
+  firsts: number;
+  hour: Timestamp;
+  input: number;
+  model: string;
+  output: number;
+  priced: number;
+  provider: string;
+  reasoning: number;
+  starts: number;
+  teamId: string;
+  unpriced: number;
+}
+
 export interface ModelPrices {
   cachedInputPerMillion: Numeric | null;
   cacheWritePerMillion: Numeric | null;
@@ -1382,6 +1414,8 @@ export interface DB {
   auditAnchors: AuditAnchors;
   auditCheckpointCounts: AuditCheckpointCounts;
   auditCheckpoints: AuditCheckpoints;
+  auditCountFolds: AuditCountFolds;
+  auditCounts: AuditCounts;
   auditEntries: AuditEntries;
   auditForwarders: AuditForwarders;
   auditHeads: AuditHeads;
@@ -1438,6 +1472,7 @@ export interface DB {
   modelCallNodeDays: ModelCallNodeDays;
   modelCallNodeHours: ModelCallNodeHours;
   modelCalls: ModelCalls;
+  modelCallTeamHours: ModelCallTeamHours;
   modelPrices: ModelPrices;
   monitoringConfigs: MonitoringConfigs;
   nodeAttempts: NodeAttempts;

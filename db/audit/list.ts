@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demandTeam, type Scope } from '../scope.ts'
+import { countAudit, personBehind } from './counts.ts'
 
 /** An entry of a chain as the API shows it. `hash` and `prevHash` are hexadecimal. */
 export type AuditEntryView = {
@@ -63,9 +64,7 @@ export async function listAudit(
     const rows = await select(db, teamId, filter, last, 'newest').limit(size).execute()
     return makePage(rows.map(toView), Math.max(0, high - low + 1), { page, size })
   }
-  const { total } = await where(db, teamId, filter, span)
-    .select(sql<number>`count(*)`.as('total'))
-    .executeTakeFirstOrThrow()
+  const total = await countAudit(db, teamId, filter, span)
   const rows =
     skip < total ? await select(db, teamId, filter, span, 'newest').limit(size).offset(skip).execute() : []
   return makePage(rows.map(toView), total, { page, size })
@@ -161,9 +160,6 @@ function where(db: Db, teamId: string, filter: ViewFilter, { low, high }: ViewSp
   if (outcome !== undefined) found = found.where('outcome', '=', outcome)
   return found
 }
-
-/** Entries of version 1 do not say who was behind a token. */
-const personBehind = sql<string | null>`coalesce(user_id, case when actor_kind = 'USER' then actor_id end)`
 
 function select(db: Db, teamId: string, filter: ViewFilter, span: ViewSpan, order: 'newest' | 'oldest') {
   return where(db, teamId, filter, span)

@@ -9,6 +9,7 @@ import { cleanText } from '../text.ts'
 import { endAlarm } from './alarm.ts'
 import { makeBody } from './audit.ts'
 import { findHeadFault, lockHead, openChain, putEntry } from './chain.ts'
+import { forgetAuditCounts } from './counts.ts'
 import { signCheckpointCount } from './proofs/counts.ts'
 import { INSTANCE_CHAIN, reopeningHash } from './signing.ts'
 import { timeText } from './times.ts'
@@ -53,6 +54,7 @@ export async function reopenChain(
     const place = { seq, prev: reopeningHash(chain, seq), ts: await readTime(tx) }
     if (!(await putEntry(tx, store.keys, body, place, sql`select false as bare`)))
       throw new Fault('CONFLICT', `Somebody has put an entry ${seq} into the chain in the meantime`)
+    await forgetAuditCounts(tx, chain)
     // Those that are gone are among the findings that the entry has signed.
     await signCheckpointCount(tx, store.keys, chain, checkpoints)
     const result = { seq, details }

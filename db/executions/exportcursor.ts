@@ -14,12 +14,16 @@ import { takeExportSlot } from './exportslots.ts'
 export type ExportCursor<Row> = {
   /** Some more rows, with their columns' own names; none once there are no more. */
   next: () => Promise<Row[]>
-  /** Ends the export at once, even while a query is being executed. May be called at any time, and again. */
+  /** Ends the export, even while a query is being executed. May be called at any time, and again. */
   close: () => Promise<void>
 }
 
 /** The query, read `batch` rows at a time, and the reads at the start of its transaction. */
 type Selected<T> = { select: RawBuilder<unknown>; batch: number; begin: (tx: Tx) => Promise<T> }
+
+const CLOSED = new Error('The export is closed')
+/** How long a query may go on after the end. Most are over by then; a longer one is cancelled. */
+const CLOSE_MS = 50
 
 /**
  * Begins to read the rows of an export that has been audited, for a caller with at least the role `least` in the team.
@@ -37,7 +41,7 @@ export async function openExportCursor<Row, T>(
   // Without plugins, which would copy all rows.
   let plain: Tx | undefined
   let ended: Promise<void> | undefined
-  let finished = false
+  let [finished, closed] = [false, false]
   // Waits for the query that is being executed, and gives the connection back even if it is broken.
   const rollback = async () => tx?.rollback().execute()
   const end = () => {
@@ -76,14 +80,15 @@ export async function openExportCursor<Row, T>(
     return {
       begun,
       async next() {
-        stop.signal.throwIfAborted()
+        if (closed) throw CLOSED
         const rows = ahead ?? (finished ? [] : await fetch())
         ahead = undefined
         return rows
       },
       close() {
-        stop.abort(new Error('The export is closed'))
-        return end()
+        closed = true
+        const timer = setTimeout(() => stop.abort(CLOSED), CLOSE_MS)
+        return end().finally(() => clearTimeout(timer))
       },
     }
   } catch (error) {

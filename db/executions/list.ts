@@ -62,7 +62,9 @@ export async function listExecutions(
   const offset = query.page * query.size
   if (query.search || query.trigger) {
     const { status, from, to } = query
-    const among = { teamId, where: select(by, owner, query), key: JSON.stringify([owner, status, from, to]) }
+    const span = sql.join(selectSpan(query), sql` and `)
+    const key = JSON.stringify([owner, status, from, to])
+    const among = { teamId, where: select(by, owner, query), span, key }
     const { ids, searchedFrom } = await searchExecutions(scope, among, query)
     const content = await readItems(scope, ids.slice(offset, offset + query.size))
     return { ...makePage(content, ids.length, query), searchedFrom }
@@ -195,18 +197,22 @@ async function countSpan(
 }
 
 /** Selects executions `e` by what their indexes have. */
-function select(
-  by: 'teamId' | 'workflowId',
-  owner: string,
-  { status, from, to }: ExecutionQuery,
-): RawBuilder<unknown> {
+function select(by: 'teamId' | 'workflowId', owner: string, query: ExecutionQuery): RawBuilder<unknown> {
+  const { status } = query
   const conditions = [
     sql`${sql.ref(`e.${by}`)} = ${owner}`,
     ...(status === undefined ? [] : [sql`e.status = ${status}`]),
+    ...selectSpan(query),
+  ]
+  return sql.join(conditions, sql` and `)
+}
+
+function selectSpan({ from, to }: ExecutionQuery): RawBuilder<unknown>[] {
+  return [
+    sql`true`,
     ...(from === undefined ? [] : [sql`e.created_at >= ${writeTime(from.getTime())}::timestamptz`]),
     ...(to === undefined ? [] : [sql`e.created_at < ${writeTime(to.getTime())}::timestamptz`]),
   ]
-  return sql.join(conditions, sql` and `)
 }
 
 /** A duration in milliseconds; null while open, 0 for an execution that ended without having started. */

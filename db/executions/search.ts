@@ -38,17 +38,20 @@ type MatchPlace = { at: number; id: string }
 export type FoundMatches = { ids: string[]; searchedFrom: Date | null }
 type MatchesInPart = { found: MatchPlace[]; searchedFrom: Date | null }
 
-/** Whose executions are looked at, and which: `where` is on `executions e`, and an index has it. */
-type Among = { teamId: string; where: RawBuilder<unknown>; key: string }
+/**
+ * Whose executions are looked at, and which: `where` is on `executions e`, and an index has it; `span` is the part of it that
+ * is about the time.
+ */
+type Among = { teamId: string; where: RawBuilder<unknown>; span: RawBuilder<unknown>; key: string }
 
 /**
  * Finds the newest executions that have a text in their id, workflow's name, error or input, and that a trigger started:
- * at most 1,000, and as far back as one gets in a second. One whose id is the text, or begins with it, is found however
+ * at most 1,000, and as far back as one gets in a second; if only a trigger is asked for, however old they are. One whose id is the text, or begins with it, is found however
  * old it is. What chats hide from the caller, they do not find by it.
  */
 export async function searchExecutions(
   scope: Scope,
-  { teamId, where, key: among }: Among,
+  { teamId, where, span, key: among }: Among,
   asked: { search?: string | undefined; trigger?: string | undefined; page: number },
 ): Promise<FoundMatches> {
   const { db } = scope.store
@@ -63,17 +66,42 @@ export async function searchExecutions(
   ])
   const known = asked.page > 0 && found.get(key)
   if (known) return known
+  const finish = (result: FoundMatches, began: number) => {
+    if (performance.now() - began > LONG_MS) found.set(key, result)
+    return result
+  }
   const look = async () => {
     const began = performance.now()
+    if (!asked.search && asked.trigger !== undefined)
+      return finish(await findStarted(db, { teamId, where, span }, asked.trigger), began)
     const all = sql`${where} and ${asked.trigger === undefined ? sql`true` : sql`e.trigger = ${asked.trigger}`}`
     const { found: seen, searchedFrom } = await lookBack(db, where, fits(scope, teamId, asked))
     const places = new Map([...seen, ...(await findById(db, all, asked.search))].map((one) => [one.id, one]))
     const sorted = [...places.values()].sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
-    const result = { ids: sorted.map(({ id }) => id), searchedFrom }
-    if (performance.now() - began > LONG_MS) found.set(key, result)
-    return result
+    return finish({ ids: sorted.map(({ id }) => id), searchedFrom }, began)
   }
   return inLine(db, `search ${teamId}`, OF_TEAM, () => inLine(db, 'search', AT_ONCE, look))
+}
+
+/**
+ * Finds the newest executions that a trigger has started, however old. The index has all that is asked for; without the fence
+ * of `offset 0`, PostgreSQL may read the rows by another one.
+ */
+async function findStarted(
+  db: Db,
+  { teamId, where, span }: Omit<Among, 'key'>,
+  trigger: string,
+): Promise<FoundMatches> {
+  const { rows } = await sql<MatchPlace>`
+    select id, (extract(epoch from created_at) * 1000)::float8 as at from (
+      select id, team_id, workflow_id, status, created_at from executions e
+      where e.team_id = ${teamId} and e.trigger = ${trigger} and ${span}
+      order by created_at desc, id desc offset 0) e
+    where ${where} limit ${MOST_FOUND + 1}`.execute(db)
+  const end = rows.length > MOST_FOUND ? rows[MOST_FOUND - 1] : undefined
+  // As for a search: some of the same millisecond may have been left out.
+  const searchedFrom = end ? new Date(end.at + 1) : null
+  return { ids: rows.slice(0, MOST_FOUND).map(({ id }) => id), searchedFrom }
 }
 
 /** Whether an execution `e` is one of those that are looked for. */

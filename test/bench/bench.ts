@@ -24,6 +24,7 @@ const benches: Record<
   'audit-processes': async () => (await import('./audit/processes.ts')).measureProcesses,
   guardrails: async () => (await import('./guardrails/guardrails.ts')).measureGuardrails,
   rollups: async () => (await import('./monitoring/rollups.ts')).measureRollups,
+  millions: async () => (await import('./millions/millions.ts')).measureMillions,
   memory: async () => (await import('./memory.ts')).measureMemory,
   strangers: async () => (await import('./strangers/strangers.ts')).measureStrangers,
   canvas: async () => (await import('./console/canvas.ts')).measureCanvas,

@@ -2,6 +2,7 @@ import { schedule } from 'node-cron'
 import type { Logger } from 'pino'
 import { onBrokenChain } from '../../db/audit/alarm.ts'
 import { checkpointAll } from '../../db/audit/checkpoints.ts'
+import { countAuditBlocks } from '../../db/audit/counts.ts'
 import { checkHeads } from '../../db/audit/heads.ts'
 import { keepPublicKey } from '../../db/audit/proofs/publickeys.ts'
 import { flushRefusals } from '../../db/audit/refusals/counts.ts'
@@ -98,6 +99,7 @@ async function settleCounts(store: Store, log: Logger): Promise<void> {
     )
   await settleRefusals(store, reportUnsettled)
   await settleOpenings(store, reportUnsettled)
+  await countAuditBlocks(store)
 }
 
 type Cleaning = { store: Store; log: Logger; signal: AbortSignal; checkPrefix: PrefixChecker | undefined }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../../connection.ts'
 import { demandTeam, type Scope } from '../../scope.ts'
 import { readLatency } from './latency.ts'
 
@@ -24,6 +25,7 @@ export type TelemetryTotals = {
 const MOST_NAMED = 200
 
 type TelemetryRow = {
+  kind: string
   name: string[]
   calls: number
   errors: number
@@ -42,28 +44,11 @@ export async function readTelemetry(
   { from, to }: { from: Date; to: Date },
 ): Promise<TelemetryTotals> {
   await demandTeam(scope, teamId, 'VIEWER')
-  const sum = async (
-    name: RawBuilder<string[]>,
-    only = sql<boolean>`true`,
-  ): Promise<[string[], TelemetryUse][]> => {
-    const { rows } = await sql<TelemetryRow>`
-      select name, sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(input)::bigint as input,
-        sum(output)::bigint as output, json_object_agg(bucket, calls) as buckets
-      from (
-        select ${name} as name, bucket, sum(calls) as calls, sum(errors) as errors, sum(input) as input,
-          sum(output) as output
-        from telemetry_hours where team_id = ${teamId} and hour >= ${from} and hour < ${to} and ${only}
-        group by 1, 2) found
-      group by name order by sum(calls) desc, name limit ${MOST_NAMED}`.execute(scope.store.db)
-    return rows.map(({ name, ...row }) => [name, readUse(row)])
-  }
-  const [total, services, operations, models, agents] = await Promise.all([
-    sum(sql<string[]>`array[]::text[]`),
-    sum(sql<string[]>`array[service]`),
-    sum(sql<string[]>`array[operation]`),
-    sum(sql<string[]>`array[provider, model]`, sql<boolean>`model <> ''`),
-    sum(sql<string[]>`array[agent]`, sql<boolean>`agent <> ''`),
-  ])
+  const found = await readKinds(scope.store.db, teamId, { from, to })
+  const listKind = (kind: string) =>
+    found.filter((row) => row.kind === kind).map((row) => [row.name, readUse(row)] as const)
+  const [total, services, operations] = [listKind('total'), listKind('service'), listKind('operation')]
+  const [models, agents] = [listKind('model'), listKind('agent')]
   return {
     total: total[0]?.[1] ?? {
       calls: 0,
@@ -80,7 +65,47 @@ export async function readTelemetry(
   }
 }
 
-function readUse({ calls, errors, input, output, buckets }: Omit<TelemetryRow, 'name'>): TelemetryUse {
+/** The sums of each kind of name, those with the most spans first. The hours are read once, for all kinds. */
+async function readKinds(
+  db: Db,
+  teamId: string,
+  { from, to }: { from: Date; to: Date },
+): Promise<TelemetryRow[]> {
+  const kinds = KINDS.map(
+    ([kind, name, only]) => sql`(
+      select ${kind} as kind, name, sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(input)::bigint as input,
+        sum(output)::bigint as output, json_object_agg(bucket, calls) as buckets
+      from (
+        select ${name} as name, bucket, sum(calls) as calls, sum(errors) as errors, sum(input) as input,
+          sum(output) as output
+        from hours where ${only} group by name, bucket) named
+      group by name order by sum(calls) desc, name limit ${MOST_NAMED})`,
+  )
+  const { rows } = await sql<TelemetryRow>`
+    with hours as materialized (
+      select service, operation, provider, model, agent, bucket, sum(calls) as calls, sum(errors) as errors,
+        sum(input) as input, sum(output) as output
+      from telemetry_hours where team_id = ${teamId} and hour >= ${from} and hour < ${to}
+      group by 1, 2, 3, 4, 5, 6)
+    ${sql.join(kinds, sql` union all `)}`.execute(db)
+  return rows
+}
+
+const KINDS: [kind: string, name: RawBuilder<unknown>, only: RawBuilder<unknown>][] = [
+  ['total', sql`array[]::text[]`, sql`true`],
+  ['service', sql`array[service]`, sql`true`],
+  ['operation', sql`array[operation]`, sql`true`],
+  ['model', sql`array[provider, model]`, sql`model <> ''`],
+  ['agent', sql`array[agent]`, sql`agent <> ''`],
+]
+
+function readUse({
+  calls,
+  errors,
+  input,
+  output,
+  buckets,
+}: Omit<TelemetryRow, 'kind' | 'name'>): TelemetryUse {
   const counts = new Map(Object.entries(buckets).map(([bucket, count]) => [Number(bucket), Number(count)]))
   return {
     calls,

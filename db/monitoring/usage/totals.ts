@@ -124,6 +124,7 @@ function sumSpans(
   const ofOne = byModel ? sql`, c.provider, c.model` : by === 'workflow' ? sql`, c.workflow_id` : sql``
   const sameModel = byModel ? sql`b.provider = one.provider and b.model = one.model` : sql`true`
   const executions = byModel ? sql`firsts` : sql`starts`
+  const hourly = workflowId === undefined && by !== 'workflow' ? 'modelCallTeamHours' : 'modelCallHours'
   return sql`with spans as materialized (
       select number, begun, ended, date_trunc('hour', begun + interval '1 hour' - interval '1 microsecond', 'UTC') as first,
         least(date_trunc('hour', ended, 'UTC'),
@@ -141,7 +142,7 @@ function sumSpans(
       where s.first_day < s.last_day
       union all
       select s.number, h.* from hours s cross join lateral (
-        select ${keysOf('h')}, sum(${executions}) as executions, ${SUMS_OF_SUMS} from model_call_hours h
+        select ${keysOf('h')}, sum(${executions}) as executions, ${SUMS_OF_SUMS} from ${sql.table(hourly)} h
         where h.team_id = ${teamId} and h.hour >= s.first and h.hour < s.last and ${ofWorkflow('h')}
         group by 1, 2) h
       union all

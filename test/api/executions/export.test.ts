@@ -351,6 +351,21 @@ test('an export fetches nothing for a client that does not read, and ends if it 
   await expect.poll(countHeld).toBe(0)
 })
 
+test('a client that disconnects while rows are fetched leaves no export behind', async () => {
+  const team = await service.otherTeam()
+  await addExecutions(team, { executions: 200, nodes: 200, error: 'e'.repeat(1_000) })
+  const url = await service.listen()
+  for (const bytes of [1, 300_000, 2_000_000]) {
+    const message = await ask(url, team)
+    let read = 0
+    for await (const chunk of message) {
+      read += (chunk as Buffer).length
+      if (read >= bytes) break
+    }
+    await expect.poll(countHeld).toBe(0)
+  }
+})
+
 test('a client that continues to read after a while gets the rest', async () => {
   const team = await service.otherTeam()
   await addExecutions(team, { executions: 100, nodes: 200, error: 'e'.repeat(500) })
