@@ -65,9 +65,11 @@ async function keepStarting(kinds: Kind[]): Promise<void> {
 }
 
 async function startOne(kind: Kind, n: number, cancels: boolean): Promise<void> {
-  const path = `/api/workflows/${kind.workflowId}/execute`
+  // The start of one whose caller waits is written with its end, if that comes soon.
+  const wait = n % 2 === 0 ? '' : `?waitMs=${n % 3 === 0 ? 50 : 2_000}`
+  const path = `/api/workflows/${kind.workflowId}/execute${wait}`
   const headers = { 'idempotency-key': `chaos-${n}` }
-  const text = await repeatAsk(() => host.post(path, { teamId: host.teamId, data: { n } }, headers), [202])
+  const text = await repeatAsk(() => host.post(path, { teamId: host.teamId, data: { n } }, headers), [200, 202])
   const { executionId: id } = JSON.parse(text) as { executionId: string }
   const run: Started = { id, kind, n, cancelled: false }
   started.push(run)
