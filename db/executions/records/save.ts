@@ -109,8 +109,8 @@ export async function writeEntry(store: Store, entry: Entry): Promise<SavedExecu
 }
 
 /**
- * Writes several entries in one statement; those that it returns nothing of were refused, or wait at a gate:
- * its lock must not be held together with that of another gate. Rows are locked in the order of their ids, so
+ * Writes several entries in one statement; those that it returns nothing of were refused, wait for another transaction that
+ * holds their row, or wait at a gate: its lock must not be held together with that of another gate. Rows are locked in the order of their ids, so
  * that two such statements cannot deadlock.
  */
 export async function writeEntries(store: Store, entries: Entry[]): Promise<Map<string, SavedExecution>> {
@@ -120,7 +120,7 @@ export async function writeEntries(store: Store, entries: Entry[]): Promise<Map<
   const saved = await write(store, (tx) =>
     sql<SavedExecution & { id: string }>`
     with held as materialized (
-      select id from executions where id = any(${ids}::uuid[]) order by id for no key update),
+      select id from executions where id = any(${ids}::uuid[]) order by id for no key update skip locked),
     told as (select t.* from held join unnest(
       ${ids}::uuid[], ${of(({ status }) => status)}::text[], ${of(cleanMessage)}::text[],
       ${of(({ startedAt }) => time(startedAt))}::timestamptz[],

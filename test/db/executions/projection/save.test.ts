@@ -247,4 +247,19 @@ describe('a projection', () => {
     id = others[39]!
     expect(await count()).toBe(20)
   })
+
+  test('that comes with one whose row another transaction holds is stored before that', async () => {
+    const others = await Promise.all(Array.from({ length: 20 }, start))
+    const writer = createGroupWriter(service.store)
+    const end = (one: string) =>
+      saveProjection(service.store, one, project(one, tell(3)), { values: true }, writer)
+    const held = await service.store.db.transaction().execute(async (tx) => {
+      await sql`select from executions where id = ${others[7]!} for update`.execute(tx)
+      const saved = others.map(end)
+      const free = await Promise.all(saved.filter((_, at) => at !== 7))
+      expect(new Set(free.map((one) => one?.status))).toEqual(new Set(['SUCCESS']))
+      return { saving: saved[7]! }
+    })
+    expect((await held.saving)?.status).toBe('SUCCESS')
+  })
 })
