@@ -36,7 +36,8 @@ export type Memory<V> = {
   begin(): (key: string, value: V, about: About, until?: number | null) => void
 }
 
-type Entry<V> = { value: V; about: About; until: number }
+/** `until` is in performance.now(), which stands still while the machine sleeps; `untilDate` in Date.now(). */
+type Entry<V> = { value: V; about: About; until: number; untilDate: number }
 
 /** What the memories of one database share. */
 type Changes = {
@@ -98,7 +99,8 @@ export function createMemory<V>(max: number): (db: Db) => Memory<V> {
         // Asked also where nothing is remembered: what is read now can then be used the next time.
         const certain = now - changes.heardUntil() < MAX_SILENCE_MS
         const entry = entries.get(key)
-        return certain && entry && now < entry.until ? entry.value : undefined
+        const valid = entry && now < entry.until && Date.now() < entry.untilDate
+        return certain && valid ? entry.value : undefined
       },
       findLast: (key) => entries.get(key)?.value,
       begin() {
@@ -106,7 +108,8 @@ export function createMemory<V>(max: number): (db: Db) => Memory<V> {
         const latest = performance.now() + MAX_AGE_MS
         return (key, value, about, until) => {
           if (changes.epoch !== epoch) return
-          entries.set(key, { value, about, until: Math.min(latest, until ?? latest) })
+          const end = Math.min(latest, until ?? latest)
+          entries.set(key, { value, about, until: end, untilDate: Date.now() + end - performance.now() })
           const same = keys.get(about)
           if (same) same.add(key)
           else keys.set(about, new Set([key]))

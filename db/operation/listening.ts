@@ -33,6 +33,9 @@ const STOP_MS = 1_000
 /** How old the proof that the connection hears may become, where it is used, before there is another one. */
 const PROOF_MS = 250
 
+/** If the clock has gained so much on performance.now(), the machine was asleep. */
+const ASLEEP_MS = 500
+
 /** What the functions below share. */
 type State = {
   url: string
@@ -42,6 +45,8 @@ type State = {
   current: { connection: Connection; client: pg.Client; giveUp: (error: unknown) => void } | undefined
   /** When the latest query was sent to which there was a response: what was told before has been heard. */
   heardUntil: number
+  /** How far the clock was ahead of performance.now() then, which stands still while the machine sleeps. */
+  ahead: number
   /** The connection that is being asked whether it still hears. */
   proving: Connection | undefined
 }
@@ -53,8 +58,8 @@ export type Hearing = {
   /** Gives a connection up that does not work, so that the next one is made. */
   giveUp(connection: Connection, error: unknown): void
   /**
-   * Until when all that was told has been heard, in performance.now(): -Infinity while there is no connection. If that is
-   * a while ago, PostgreSQL is asked in the background.
+   * Until when all that was told has been heard, in performance.now(): -Infinity while there is no connection, and after the
+   * machine has slept. If that is a while ago, PostgreSQL is asked in the background.
    */
   heardUntil(): number
   /** Aborted when it begins to stop. */
@@ -74,6 +79,7 @@ export function openListening(url: string, options: Options): Hearing {
     stopping: new AbortController(),
     current: undefined,
     heardUntil: Number.NEGATIVE_INFINITY,
+    ahead: 0,
     proving: undefined,
   }
   const connected = stayConnected(state)
@@ -84,8 +90,10 @@ export function openListening(url: string, options: Options): Hearing {
       if (state.current?.connection === connection) state.current.giveUp(error)
     },
     heardUntil() {
-      if (performance.now() - state.heardUntil > PROOF_MS) void prove(state)
-      return state.heardUntil
+      const now = performance.now()
+      const hasSlept = Date.now() - now > state.ahead + ASLEEP_MS
+      if (hasSlept || now - state.heardUntil > PROOF_MS) void prove(state)
+      return hasSlept ? Number.NEGATIVE_INFINITY : state.heardUntil
     },
     async stop(leave) {
       state.stopping.abort()
@@ -162,9 +170,10 @@ function createConnection(state: State, client: pg.Client): Connection {
     ask<Row extends pg.QueryResultRow>(text: string, values: unknown[] | (() => unknown[]) = []) {
       const answer = asked.then(async () => {
         const sentAt = performance.now()
+        const ahead = Date.now() - sentAt
         const result = await client.query<Row>(text, typeof values === 'function' ? values() : values)
         // PostgreSQL sends what was told before along with its response.
-        if (state.current?.connection === connection) state.heardUntil = sentAt
+        if (state.current?.connection === connection) Object.assign(state, { heardUntil: sentAt, ahead })
         return result
       })
       asked = answer.catch(() => {})

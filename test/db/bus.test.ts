@@ -76,6 +76,11 @@ test('what was committed before the time until which a bus has heard, it has hea
     await until(() => bus.heardUntil() >= committed)
     expect(heard).toContain(text)
   }
+  // As after a sleep of the machine.
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000)
+  expect(bus.heardUntil()).toBe(Number.NEGATIVE_INFINITY)
+  await until(() => bus.heardUntil() > 0)
+  vi.restoreAllMocks()
   await bus.stop()
   expect(bus.heardUntil()).toBe(Number.NEGATIVE_INFINITY)
 })

@@ -56,6 +56,11 @@ test('nothing counts while it is not certain that the bus hears, nor for longer 
   vi.spyOn(performance, 'now').mockReturnValue(now + 60_001)
   expect(memory.find('a')).toBeUndefined()
   vi.restoreAllMocks()
+  // As after a sleep of the machine, through which performance.now() stands still.
+  expect(memory.find('a')).toBe(1)
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_001)
+  expect(memory.find('a')).toBeUndefined()
+  vi.restoreAllMocks()
 })
 
 test('at most so much is remembered as was said', () => {
