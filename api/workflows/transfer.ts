@@ -267,7 +267,7 @@ export function createTransferRoutes() {
         const warn = (more: Problem[] = []) =>
           listWarnings(tellUnread(c, unread, [...(c.get('graphWarnings') ?? []), ...more]))
         if (c.req.valid('query').dryRun) {
-          const { graph, madeUp: _, ...plan } = await planImport(c.get('scope'), input)
+          const { graph, madeUp: _, id: __, ...plan } = await planImport(c.get('scope'), input)
           return c.json({ ...plan, ...graph, ...warn() }, 200)
         }
         const { workflow, report, warnings, credentials } = await importWorkflow(c.get('scope'), input)

@@ -68,17 +68,18 @@ export function isDocument(workflow: unknown): workflow is WorkflowDocument {
   return Object(workflow).format === EXPORT_FORMAT
 }
 
-/** Reads a workflow that n8n has exported. Throws INVALID, also for the credentials that `input` names and that do not fit. */
+/** Reads a workflow that n8n has exported. Throws INVALID, also for named credentials that do not fit. */
 export async function readN8nWorkflow(
   { store }: Scope,
-  input: WorkflowImport,
+  input: WorkflowImport & { id: string },
   workflow: unknown,
 ): Promise<UnreportedWorkflow> {
   checkSize(workflow)
   const conversion = convertWorkflow(
     workflow,
-    (id) => input.workflows?.[id],
+    (key) => getOwn(input.workflows ?? {}, key),
     (key) => getOwn(input.credentials ?? {}, key),
+    input.id,
   )
   const converted = await workInTurns(conversion, input.teamId)
   if (!converted) {

@@ -22,8 +22,13 @@ export async function findReferenceProblems(
 }
 
 /** Throws INVALID with all problems of findReferenceProblems. */
-export async function checkReferences(store: Store, teamId: string, graph: Graph): Promise<void> {
-  const problems = await findReferenceProblems(store, teamId, graph)
+export async function checkReferences(
+  store: Store,
+  teamId: string,
+  graph: Graph,
+  ownId: string,
+): Promise<void> {
+  const problems = await findReferenceProblems(store, teamId, graph, ownId)
   if (problems.length > 0) throw invalid(problems)
 }
 

@@ -5,8 +5,9 @@ import type { Store } from '../scope.ts'
 import { readVersion } from './versions.ts'
 
 /**
- * Finds the SUB_WORKFLOW nodes of the graph, and the tools of agents, that name no other workflow of the team with a
- * SUB_WORKFLOW_TRIGGER. Ids that are expressions are not checked: they are known only in an execution.
+ * Finds the SUB_WORKFLOW nodes of the graph, and the tools of agents, that name no workflow of the team with a
+ * SUB_WORKFLOW_TRIGGER; the one of `ownId` has the graph itself. Ids that are expressions are not checked: they are known
+ * only in an execution.
  */
 export async function findSubWorkflowProblems(
   store: Store,
@@ -31,13 +32,19 @@ export async function findSubWorkflowProblems(
   const problems: Problem[] = []
   for (const { id, path } of named) {
     const row = rows.find((candidate) => candidate.id === id)
-    if (id === ownId) problems.push({ path, message: 'must be another workflow, not this one' })
-    else if (!row) problems.push({ path, message: 'must be a workflow of this team' })
-    else if (!findSubTrigger(await readVersion(store, id, row.version))) {
+    const called = id === ownId ? graph : row && (await readVersion(store, id, row.version))
+    if (!called) problems.push({ path, message: 'must be a workflow of this team' })
+    else if (!canBeCalled(called, id === ownId)) {
       problems.push({ path, message: 'must be a workflow with a SUB_WORKFLOW_TRIGGER' })
     }
   }
   return problems
+}
+
+/** By another workflow it may start at a manual trigger, too; in itself that would be a mistake. */
+function canBeCalled(graph: Graph, byItself: boolean): boolean {
+  const trigger = findSubTrigger(graph)
+  return trigger !== undefined && (!byItself || trigger.type === 'SUB_WORKFLOW_TRIGGER')
 }
 
 /** The workflows that a node calls, and where in its config each is named. */

@@ -1,3 +1,4 @@
+import { v7 as uuid } from 'uuid'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
@@ -65,17 +66,18 @@ export async function planImport(scope: Scope, input: WorkflowImport): Promise<C
   return { ...plan, report: tellMoved(plan, moved) }
 }
 
-/** The input for a new workflow, and which of its secrets were made up because the document lacks them. */
-type ConvertedWorkflow = ImportedWorkflow & { madeUp: ReadonlySet<string> }
+/** The input for a new workflow, the id that it will have, and which of its secrets were made up because the document lacks them. */
+type ConvertedWorkflow = ImportedWorkflow & { id: string; madeUp: ReadonlySet<string> }
 
 async function convertImport(scope: Scope, input: WorkflowImport): Promise<ConvertedWorkflow> {
   await demandTeam(scope, input.teamId, 'BUILDER')
   // The body may have come long after its headers.
   await write(scope.store, (tx) => demandStill(tx, { scope, least: 'BUILDER' }, input.teamId))
   const { workflow } = input
+  const id = uuid()
   const plan = isDocument(workflow)
     ? await readDocument(scope, input, workflow)
-    : await readN8nWorkflow(scope, input, workflow)
+    : await readN8nWorkflow(scope, { ...input, id }, workflow)
   const name = (input.name ?? plan.name).trim().slice(0, 200).trim()
   const { nodes, dropped, madeUp } = await placeCredentials(scope.store, input, plan.graph.nodes, {
     mends: !isDocument(workflow),
@@ -88,6 +90,7 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
   const secrets = isDocument(workflow) ? workflow.secrets : []
   return {
     ...plan,
+    id,
     graph: { ...plan.graph, nodes },
     name: name === '' ? 'Imported workflow' : name,
     report,
@@ -107,14 +110,18 @@ export async function importWorkflow(
   // Requests keep the [hidden] of their export, and refuse to be sent until their secrets are set. As the secret of a
   // webhook, a [hidden] would let anyone in.
   const requests = plan.graph.nodes.filter(({ type }) => type === 'HTTP_REQUEST')
-  const { report: _, madeUp: __, ...rest } = plan
+  const { report: _, madeUp: __, id, ...rest } = plan
   let report = plan.report
   const imported = (moved: Moved) => {
     report = tellMoved(plan, moved)
     return report
   }
   const given = { ...rest, teamId: input.teamId }
-  const { warnings, credentials, ...workflow } = await createWorkflow(scope, given, { requests, imported })
+  const { warnings, credentials, ...workflow } = await createWorkflow(scope, given, {
+    id,
+    requests,
+    imported,
+  })
   return { workflow, report, warnings, credentials }
 }
 

@@ -116,7 +116,7 @@ export async function listWorkflows(scope: Scope, query: WorkflowQuery): Promise
  * Creates an inactive workflow with version 1 (BUILDER). Throws INVALID with all problems of the graph, or CONFLICT if
  * the team has a workflow of this name. A `[hidden]` in the place of a secret is a problem, but for those that
  * `requests` have. For an imported workflow, `imported` makes the report, and the secrets in its requests are moved
- * into credentials too. It gets the newest rules for expressions unless the input names others.
+ * into credentials too, and `id` is the one that its graph knows it by. It gets the newest rules for expressions unless the input names others.
  */
 export async function createWorkflow(
   scope: Scope,
@@ -126,7 +126,11 @@ export async function createWorkflow(
     description?: string | null | undefined
     settings?: Partial<WorkflowSettings> | undefined
   },
-  { requests = [], imported }: { requests?: GraphNode[]; imported?: (moved: Moved) => ImportReport } = {},
+  {
+    id = uuid(),
+    requests = [],
+    imported,
+  }: { id?: string; requests?: GraphNode[]; imported?: (moved: Moved) => ImportReport } = {},
 ): Promise<Warned<Workflow>> {
   const { teamId, name } = input
   await demandTeam(scope, teamId, 'BUILDER')
@@ -135,7 +139,6 @@ export async function createWorkflow(
   const drawn = { ...graph, expressions, strict: input.settings?.strict ?? false }
   return guardWorkflowName(name, () =>
     change(scope, 'WORKFLOW_CREATED', teamId, async (tx) => {
-      const id = uuid()
       const store = { ...scope.store, db: tx }
       const settings = { ...DEFAULT_SETTINGS, ...input.settings }
       if (settings.errorWorkflowId) await checkErrorWorkflow(store, teamId, settings.errorWorkflowId)
@@ -146,7 +149,7 @@ export async function createWorkflow(
         requests: imported !== undefined,
       })
       const version = { ...settled, graph: moved.graph, notes: settings.notes }
-      await checkReferences(store, teamId, version.graph)
+      await checkReferences(store, teamId, version.graph, id)
       const result = await tx
         .insertInto('workflows')
         .values({

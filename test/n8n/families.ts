@@ -55,7 +55,7 @@ const BY_TYPE = new Map(
 )
 
 /** The family of a node's full type in n8n. */
-export function nameFamily(fullType: string): string {
+function nameFamily(fullType: string): string {
   const at = fullType.lastIndexOf('.')
   const own = BY_TYPE.get(fullType.slice(at + 1))
   if (own !== undefined) return own

@@ -17,6 +17,7 @@ import {
 import { createEdgeDrawing, drawEdges, type EdgeDrawing, readInputs } from './drawing.ts'
 import { nameNodes } from './ids.ts'
 import { findLoops } from './loops.ts'
+import type { MapperTools } from './mapper.ts'
 import { mapNodeSettings } from './nodesettings.ts'
 import { findNodeMapper, isTrigger } from './nodetypes.ts'
 import { orderNodes } from './order.ts'
@@ -45,6 +46,7 @@ type Conversion = {
   reporterOf: (node: string | null) => ProblemReporter
   findWorkflow: (id: string) => string | undefined
   findCredential: (key: string) => string | undefined
+  ownId: string | undefined
   needs: NeededCredential[]
 }
 
@@ -54,13 +56,14 @@ const CHARACTER_WORK = 0.1
 
 /**
  * Converts an n8n workflow and reports everything that is not the same in Perdure. A node without a
- * counterpart becomes one that fails the execution. `findWorkflow` returns the id of our workflow that
- * replaces one of n8n's, `findCredential` that of our credential. Undefined if `raw` is not an n8n workflow.
+ * counterpart becomes one that fails the execution. `findWorkflow` and `findCredential` return the ids of ours that
+ * replace n8n's. This workflow will have the id `ownId`. Undefined if `raw` is not an n8n workflow.
  */
 export function* convertWorkflow(
   raw: unknown,
   findWorkflow: (id: string) => string | undefined,
   findCredential: (key: string) => string | undefined = () => undefined,
+  ownId?: string,
 ): Work<ConvertedWorkflow | undefined> {
   if (!isN8nDocument(raw)) return undefined
   const problems: ImportProblem[] = []
@@ -80,7 +83,7 @@ export function* convertWorkflow(
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
   const reply = chooseReply(source, drawing, reporterOf)
   const needs: NeededCredential[] = []
-  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential, needs }
+  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential, ownId, needs }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))
@@ -114,7 +117,7 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
 }
 
 function mapNode(
-  { drawing, ends, reply, reporterOf, findWorkflow, findCredential, needs }: Conversion,
+  { drawing, ends, reply, reporterOf, findWorkflow, findCredential, ownId, needs }: Conversion,
   node: SourceNode,
   id: string,
 ): MappedNode {
@@ -147,6 +150,7 @@ function mapNode(
       connectedOutputs: Math.max(-1, ...outputs) + 1,
       ends,
       findWorkflow,
+      own: describeOwn(drawing.source, ownId),
       attached,
       findCredential,
       needs: node.disabled ? [] : needs,
@@ -162,6 +166,12 @@ function mapNode(
   } catch (error) {
     return createPlaceholder(node, (error as Error).message, 'parameters', node.disabled ? () => {} : report)
   }
+}
+
+/** What nodes that call their own workflow need to know of it: its id in n8n, and its id here if it can be called. */
+function describeOwn({ id, nodes }: SourceWorkflow, ownId: string | undefined): MapperTools['own'] {
+  const isCallable = nodes.some(({ type, disabled }) => type === 'executeWorkflowTrigger' && !disabled)
+  return { theirs: id, ours: isCallable ? ownId : undefined }
 }
 
 /** The node that replies in a chat. If none can, or several could, the report says so. */

@@ -24,6 +24,7 @@ export type SourceAttachment = { from: string; to: string; kind: string }
 
 /** An n8n workflow, in the same form whatever version of n8n exported it. */
 export type SourceWorkflow = {
+  id: string | undefined
   name: string | undefined
   nodes: SourceNode[]
   links: SourceLink[]
@@ -78,6 +79,7 @@ export function readN8nDocument(
   const links = readLinks(document.connections, names, reporterOf, attachments)
   reportStoredData(document, reporterOf)
   return {
+    id: typeof document.id === 'string' ? document.id : undefined,
     name: typeof document.name === 'string' ? document.name : undefined,
     nodes,
     links,

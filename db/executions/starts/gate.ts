@@ -31,11 +31,11 @@ export async function holdGate(
   workflowId: string,
   data: () => Record<string, unknown>,
   draft = false,
-): Promise<{ id: string; taken: number; concurrency: ConcurrencySettings } | null> {
+): Promise<{ id: string; name: string; taken: number; concurrency: ConcurrencySettings } | null> {
   // A change of the settings locks the row for update, so it waits until we have found our place.
   const row = await tx
     .selectFrom('workflows')
-    .select('settings')
+    .select(['name', 'settings'])
     .where('id', '=', workflowId)
     .forKeyShare()
     .executeTakeFirst()
@@ -44,7 +44,7 @@ export async function holdGate(
   if (!concurrency) return null
   const key = concurrency.key ? renderPaths(concurrency.key, data()) : ''
   const id = uuidv5(key, draft ? uuidv5('draft', workflowId) : workflowId)
-  return { id, taken: await countTaken(tx, id), concurrency }
+  return { id, name: row.name, taken: await countTaken(tx, id), concurrency }
 }
 
 /** What the gate needs to know of a new execution. */
@@ -70,7 +70,8 @@ export async function findPlace(
   if (start.parent && !start.parent.detached && (await isWithin(tx, id, start.parent.executionId))) {
     throw new Fault(
       'CONFLICT',
-      'The execution would wait for a place that an execution holds which waits for it',
+      `The workflow "${gate.name}" would wait for itself: its concurrency limit is ${limit}, and an execution that waits ` +
+        'for this one holds a place',
     )
   }
   if (policy === 'reject') {

@@ -20,10 +20,9 @@ const MAX_DEPTH = 10
 export type ChildExecution = { executionId: string; status: string; errorMessage: string | null }
 
 /**
- * Starts an execution of another workflow for a SUB_WORKFLOW node. Its id is the id of the node's record, so
- * repeated calls start only one. Throws NOT_FOUND if the parent is deleted, and CONFLICT if the team has no
- * such workflow, it has no SUB_WORKFLOW_TRIGGER, it would be nested within itself or too deep, or its limit
- * turns it away.
+ * Starts an execution of a workflow, which may be that of the parent, for a SUB_WORKFLOW node. Its id is the id of the
+ * node's record, so repeated calls start only one. Throws NOT_FOUND if the parent is deleted, and CONFLICT if the team
+ * has no such workflow, it has no SUB_WORKFLOW_TRIGGER, it would be nested too deep, or its limit turns it away.
  */
 export async function startChild(
   store: Store,
@@ -43,22 +42,13 @@ export async function startChild(
   if (!parent) throw new Fault('NOT_FOUND', 'The execution has been deleted')
   const workflow = await readStartable(store, call.workflowId, (teamId) => teamId === parent.teamId)
   if (!workflow) throw new Fault('CONFLICT', 'The team has no such workflow')
-  const again = above.findIndex((run) => run.workflowId === workflow.id)
-  if (again >= 0) {
-    const names = above
-      .slice(0, again + 1)
-      .reverse()
-      .map((run) => run.workflowName)
-    throw new Fault(
-      'CONFLICT',
-      `A workflow must not be executed within itself: ${[...names, workflow.name].join(' -> ')}`,
-    )
-  }
   if (parent.depth >= MAX_DEPTH) {
     throw new Fault('CONFLICT', `Sub-workflows are nested at most ${MAX_DEPTH} levels deep`)
   }
   const node = findSubTrigger(workflow.graph)
-  if (!node) throw new Fault('CONFLICT', `The workflow "${workflow.name}" has no SUB_WORKFLOW_TRIGGER`)
+  const isWithinItself = above.some((run) => run.workflowId === workflow.id)
+  if (!node || (isWithinItself && node.type !== 'SUB_WORKFLOW_TRIGGER'))
+    throw new Fault('CONFLICT', `The workflow "${workflow.name}" has no SUB_WORKFLOW_TRIGGER`)
   const files = findFileIds(call.input)
   const started = await addExecution(store, workflow, {
     origin: 'PARENT',
@@ -109,7 +99,6 @@ export async function readChildOutput(store: Store, id: string): Promise<unknown
 
 type Ancestor = {
   workflowId: string
-  workflowName: string
   teamId: string
   depth: number
   trigger: string
@@ -120,7 +109,7 @@ type Ancestor = {
 
 /** The execution itself and its ancestors, the nearest first. */
 async function readAncestors(store: Store, executionId: string): Promise<Ancestor[]> {
-  const columns = sql`e.parent_id, e.workflow_id, e.workflow_name, e.team_id, e.depth, e.trigger, e.draft, e.started_by_kind, e.started_by_id`
+  const columns = sql`e.parent_id, e.workflow_id, e.team_id, e.depth, e.trigger, e.draft, e.started_by_kind, e.started_by_id`
   const { rows } = await sql<Ancestor>`
     with recursive above as (
       select ${columns}, 0 as steps from executions e where e.id = ${executionId}

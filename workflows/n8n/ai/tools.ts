@@ -1,6 +1,7 @@
 import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { findCalled } from '../nodes/calls.ts'
 import type { ProblemReporter } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
@@ -182,12 +183,7 @@ function mapWorkflowTool(given: ToolGiven): Fields {
   const { parameters, version } = node
   const { source = 'database', workflowId } = parameters
   if (source !== 'database') throw new Error(`it takes the workflow that it executes from "${source}"`)
-  const theirs = String(isObject(workflowId) ? workflowId.value : (workflowId ?? ''))
-  const ours = tools.findWorkflow(theirs)
-  if (!ours)
-    throw new Error(
-      `it executes the n8n workflow "${theirs}", and "workflows" does not say which workflow replaces it`,
-    )
+  const ours = findCalled(workflowId, tools)
   if (parameters.responsePropertyName && parameters.responsePropertyName !== 'response') {
     const message = 'n8n tells the model one field of what the workflow outputs. Perdure tells it all.'
     report('parameter', 'parameters.responsePropertyName', message, parameters.responsePropertyName)

@@ -69,16 +69,29 @@ function readResponse(
   throw new Error(`it responds with "${respondWith}", which Perdure cannot`)
 }
 
+/**
+ * The id of our workflow for the one that a node of n8n executes: its own, or the one that replaces another by its id or
+ * its name. Throws an Error that says why it finds nothing.
+ */
+export function findCalled(reference: unknown, { own, findWorkflow }: MapperTools): string {
+  const { value, cachedResultName: name } = isObject(reference) ? reference : { value: reference }
+  const theirs = String(value ?? '')
+  if (theirs !== '' && (theirs === own.theirs || /^=\s*\{\{\s*\$workflow\.id\s*\}\}\s*$/.test(theirs))) {
+    if (own.ours !== undefined) return own.ours
+    throw new Error('it executes its own workflow, which has no trigger for that')
+  }
+  const ours = findWorkflow(theirs) ?? (typeof name === 'string' ? findWorkflow(name) : undefined)
+  if (ours !== undefined) return ours
+  const called = typeof name === 'string' && name !== '' ? `"${theirs}" ("${name}")` : `"${theirs}"`
+  throw new Error(
+    `it executes the n8n workflow ${called}, and "workflows" does not say which workflow replaces it`,
+  )
+}
+
 function mapExecuteWorkflow({ parameters }: SourceNode, tools: MapperTools): MappedNode {
   const { source = 'database', workflowId, mode = 'once', options = {} } = parameters
   if (source !== 'database') throw new Error(`it takes the workflow that it executes from "${source}"`)
-  const theirs = String(isObject(workflowId) ? workflowId.value : (workflowId ?? ''))
-  const ours = tools.findWorkflow(theirs)
-  if (!ours) {
-    throw new Error(
-      `it executes the n8n workflow "${theirs}", and "workflows" does not say which workflow replaces it`,
-    )
-  }
+  const ours = findCalled(workflowId, tools)
   const { mappingMode, value } = Object(parameters.workflowInputs)
   const definesInput = mappingMode === 'defineBelow' && isObject(value) && Object.keys(value).length > 0
   const wait = Object(options).waitForSubWorkflow !== false

@@ -9,7 +9,7 @@ export type NeededCredential = {
   type: string
   /** The one of ours that the request names for it. */
   credentialId: string | null
-  /** The type of ours to make for it; null if there is none, or none is known. */
+  /** The type of ours to make for it; null where we know of no such type. */
   as: string | null
   /** The types of ours that will do. Without it all with one of these uses. */
   types?: readonly string[]

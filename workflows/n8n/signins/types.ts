@@ -79,7 +79,7 @@ export function isKnownType(type: string): boolean {
   return Object.hasOwn(KNOWN, type) || Object.hasOwn(REFUSED, type)
 }
 
-/** How a type of n8n signs requests in. Of one that we do not know, any credential for HTTP may be right. */
+/** How a type of n8n signs requests in. For an unknown one any credential for HTTP may be right. */
 export function findSignIn(type: string): SignInWay | RefusedSignIn {
   const why = getOwn(REFUSED, type)
   if (why !== undefined) return { why }

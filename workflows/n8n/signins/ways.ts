@@ -6,7 +6,7 @@ export type SignInWay = {
   types?: readonly CredentialType[]
   /** The entries of the credential to make that are the same for all. */
   data?: Record<string, string>
-  /** What is to be entered into it, in words. */
+  /** The words that tell people what to enter into it. */
   enter: string
   /** Headers that n8n sends along, unless the node sets them. */
   headers?: Record<string, string>

@@ -280,22 +280,45 @@ describe('the children of a loop', () => {
 })
 
 describe('endless nesting', () => {
-  test('of a workflow in itself is refused, when it is saved and when it is executed', async () => {
-    const a = await running.create({ nodes: [entry], edges: [] })
-    const b = await running.create({ nodes: [entry, call(a)], edges: edges('in -> sub') })
-    const own = { nodes: [entry, call(a)], edges: edges('in -> sub') }
-    const refused = await running.request(`/api/workflows/${a}`, {
-      method: 'PUT',
-      as: running.admin,
-      json: own,
+  /** A workflow that calls itself for as long as `left` is above 0, directly or by another one. */
+  const countdown = (workflowId: string, config: object = {}) => ({
+    nodes: [
+      entry,
+      { id: 'more', type: 'IF_ELSE', config: { condition: '{{ $trigger.left > 0 }}' } },
+      call(workflowId, { input: { left: '{{ $trigger.left - 1 }}' }, ...config }),
+    ],
+    edges: edges('in -> more', 'more:true -> sub'),
+  })
+
+  test('of a workflow in itself goes ten levels deep, by its id or by what expressions read of it', async () => {
+    const id = await running.create({ nodes: [entry], edges: [] })
+    await running.ask('PUT', `/api/workflows/${id}`, countdown(id))
+    const deep = await running.ended(await running.execute(id, { left: 3 }))
+    expect([deep.status, deep.errorMessage]).toEqual(['SUCCESS', null])
+    const runs = await running.ask<{ content: unknown[] }>('GET', `/api/executions?workflowId=${id}`)
+    expect(runs.content).toHaveLength(4)
+    const other = await running.create(countdown('{{ $execution.workflowId }}'))
+    const endless = await running.ended(await running.execute(other, { left: 100 }))
+    expect(endless).toMatchObject({
+      status: 'FAILED',
+      errorMessage: 'Sub-workflows are nested at most 10 levels deep',
     })
-    expect(refused.status).toBe(400)
-    await running.ask('PUT', `/api/workflows/${a}`, { ...own, nodes: [entry, call(b)] })
-    const run = await running.ended(await running.execute(b))
-    expect(run.status).toBe('FAILED')
-    expect(run.errorMessage).toMatch(
-      /^A workflow must not be executed within itself: (w \w+) -> (w \w+) -> \1$/,
-    )
+  })
+
+  test('of a workflow in itself is refused without its trigger, and where it would wait for itself', async () => {
+    const id = await running.create({ nodes: [start], edges: [] })
+    const json = { nodes: [start, call(id)], edges: edges('start -> sub') }
+    const put = { method: 'PUT', as: running.admin, json } as const
+    expect((await running.request(`/api/workflows/${id}`, put)).status).toBe(400)
+    const settings = { concurrency: { limit: 2, policy: 'queue' } }
+    await running.ask('PUT', `/api/workflows/${id}`, { ...countdown(id), settings })
+    const { name } = await running.ask<{ name: string }>('GET', `/api/workflows/${id}`)
+    expect((await running.ended(await running.execute(id, { left: 1 }))).status).toBe('SUCCESS')
+    const run = await running.ended(await running.execute(id, { left: 2 }))
+    expect(run).toMatchObject({
+      status: 'FAILED',
+      errorMessage: expect.stringContaining(`"${name}" would wait for itself`),
+    })
   })
 
   test('of more than ten different workflows is refused', async () => {
