@@ -145,8 +145,11 @@ export type ApiDeps = {
   mailer?: Mailer | undefined
   /** Carries out one errand of the outbox and returns whether it is done. Never rejects. */
   carryOut: (errand: Errand, options?: CarryOptions) => Promise<boolean>
-  /** Marks an execution as RUNNING whose START was carried out `unmarked`, `agoMs` ago. Never rejects. */
-  markAwaited?: ((executionId: string, agoMs: number) => Promise<void>) | undefined
+  /**
+   * Marks an execution as RUNNING whose START was carried out `unmarked`, `agoMs` ago, and returns whether that is done.
+   * Never rejects.
+   */
+  markAwaited?: ((executionId: string, agoMs: number) => Promise<boolean>) | undefined
   /** Temporal's own web UI, if it has one that people can reach. */
   temporalUi?: TemporalUi | undefined
   /** Temporal's schedules of a workflow on these nodes. Rejects if Temporal is unreachable. */

@@ -2,7 +2,14 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client'
 import { failUnstartable } from '../../db/executions/records/lost.ts'
 import { startErrorWorkflow } from '../../db/executions/starts/errorworkflow.ts'
 import { readRunStart } from '../../db/executions/starts/runstart.ts'
-import { type Errand, expectNoMore, expectStarted, markStarted, postponeErrand, settleErrand } from '../../db/outbox.ts'
+import {
+  type Errand,
+  expectNoMore,
+  expectStarted,
+  markStarted,
+  postponeErrand,
+  settleErrand,
+} from '../../db/outbox.ts'
 import { requeueSchedules } from '../../db/schedules/schedules.ts'
 import { readCompiledPlan } from '../../db/workflows/compiled.ts'
 import { PlanError } from '../../workflows/graph/compile.ts'
@@ -126,7 +133,7 @@ async function startRun(
     const settled = await settleErrand(store, { kind: 'START', subjectId: executionId, key: '' })
     return settled && found ? found.trigger : null
   }
-  const { run, trigger, accepted, teamId, fresh } = found
+  const { run, accepted, teamId, fresh } = found
   const attributes = { 'perdure.execution.id': executionId, 'perdure.errand.attempt': attempts }
   const span = accepted
     ? tracing?.begin('start run', { kind: 'client', parent: accepted, attributes })
@@ -226,16 +233,22 @@ export async function noteStarted(
 
 /**
  * Marks an execution that was started without that: it has not ended within a moment, or its caller waits no longer.
- * Never rejects.
+ * Returns whether that is done, and never rejects.
  */
-export async function markAwaited(carrier: ErrandCarrier, executionId: string, agoMs: number): Promise<void> {
+export async function markAwaited(
+  carrier: ErrandCarrier,
+  executionId: string,
+  agoMs: number,
+): Promise<boolean> {
   const { metrics, log } = carrier
   try {
     const trigger = await noteStarted(carrier, executionId, agoMs)
     if (trigger) metrics?.runsStarted.inc({ trigger })
+    return true
   } catch (error) {
     // The sweeper does it: the START errand is still there.
     log.warn({ err: error, executionId }, 'an execution could not be marked as running')
+    return false
   }
 }
 

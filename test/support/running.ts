@@ -47,7 +47,7 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
     tracing,
     outside: { forTeam: (teamId) => outside.forTeam(teamId), close: () => outside.close() },
     carryOut: async (errand, options) => (engine ? engine.carryOut(errand, options) : false),
-    markAwaited: async (executionId, agoMs) => engine?.markAwaited(executionId, agoMs),
+    markAwaited: async (executionId, agoMs) => (await engine?.markAwaited(executionId, agoMs)) ?? false,
     describeSchedules: async (workflowId, nodeIds) => {
       if (!engine) throw new Error('there is no engine')
       return engine.describeSchedules(workflowId, nodeIds)

@@ -46,7 +46,7 @@ export type Engine = Pick<Workers, 'isPolling' | 'readSlots'> & {
   stop(hurry?: AbortSignal): Promise<void>
   carryOut(errand: Errand, options?: CarryOptions): Promise<boolean>
   /** See markAwaited of the errands. */
-  markAwaited(executionId: string, agoMs: number): Promise<void>
+  markAwaited(executionId: string, agoMs: number): Promise<boolean>
   /** Runs one round of the sweeper now. */
   sweep(): Promise<void>
   describeSchedules(workflowId: string, nodeIds: string[]): Promise<RegisteredSchedule[]>

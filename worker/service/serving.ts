@@ -61,7 +61,7 @@ export async function startApi(
   if (readEngine) {
     // Until the engine has started, errands stay in the outbox; its sweeper carries them out later.
     carry = async (errand, options) => (await readEngine()?.carryOut(errand, options)) ?? false
-    mark = async (executionId, agoMs) => readEngine()?.markAwaited(executionId, agoMs)
+    mark = async (executionId, agoMs) => (await readEngine()?.markAwaited(executionId, agoMs)) ?? false
     describe = async (workflowId, nodeIds) => {
       const engine = readEngine()
       if (!engine) throw new Error('the worker has not connected to Temporal yet')

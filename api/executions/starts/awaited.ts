@@ -11,8 +11,8 @@ export type AwaitedStart = {
   /** How the execution has ended. What came to an end by itself has nothing more to be written about its start. */
   end(status: string): void
   /**
-   * The caller waits no longer, or has seen the end. Resolves to whether Temporal has taken the execution: if it has not
-   * ended, it is RUNNING then for everyone who reads it.
+   * The caller waits no longer, or has seen the end. Resolves to whether Temporal has taken the execution and, if it has
+   * not ended, it is RUNNING for everyone who reads it. Takes about two seconds at most, like others who carry out errands.
    */
   leave(): Promise<boolean>
 }
@@ -23,14 +23,15 @@ export type AwaitedStart = {
  */
 export function startAwaited(deps: ApiDeps, executionId: string): AwaitedStart {
   const errand = { kind: 'START', subjectId: executionId, key: '' } as const
+  const marksLater = deps.markAwaited !== undefined
   let ended = false
   let timer: NodeJS.Timeout | undefined
-  let marked: Promise<void> | undefined
+  let marked: Promise<boolean> | undefined
   let since = 0
-  const mark = () => (marked ??= deps.markAwaited?.(executionId, performance.now() - since))
-  const carried = deps.carryOut(errand, { unmarked: deps.markAwaited !== undefined }).then((taken) => {
+  const mark = () => (marked ??= deps.markAwaited!(executionId, performance.now() - since))
+  const carried = deps.carryOut(errand, { unmarked: marksLater }).then((taken) => {
     since = performance.now()
-    if (taken && !ended) timer = setTimeout(mark, MARK_AFTER_MS)
+    if (taken && !ended && marksLater) timer = setTimeout(mark, MARK_AFTER_MS)
     return taken
   })
   return {
@@ -42,8 +43,7 @@ export function startAwaited(deps: ApiDeps, executionId: string): AwaitedStart {
     async leave() {
       const taken = await withinPatience(carried)
       clearTimeout(timer)
-      if (taken && !ended) await mark()
-      return taken
+      return taken && !ended && marksLater ? withinPatience(mark()) : taken
     },
   }
 }

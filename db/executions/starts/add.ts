@@ -121,7 +121,7 @@ const MAX_SHARED_CHARS = 20_000
 const MOST_TOGETHER = 8
 
 /**
- * Writes an execution without a gate by itself, or in one statement with those of its workflow that come while one before
+ * Writes an execution without a gate by itself, or in one statement with those of its workflow and kind of right that come while one before
  * is being written: where that one has to wait, because the workflow is being deleted, no others do. Returns undefined as insertExecutions does.
  */
 export function insertUngated(
@@ -133,7 +133,9 @@ export function insertUngated(
   // What waits for another transaction waits alone: for the same key or id, and for the row of a cause.
   const waits = start.id ?? start.idempotencyKey ?? start.once ?? findCause(start)
   if (waits || start.text.length > MAX_SHARED_CHARS) return writeAlone(store, one)
-  return insertsInTurn(store.db)(workflow.id, one).then((written) => written())
+  // Each connection keeps the statements that it has prepared: a mix of rights would make one of each order.
+  const access = start.right && (start.right.scope.access ? 'held' : 'own')
+  return insertsInTurn(store.db)(`${workflow.id} ${access}`, one).then((written) => written())
 }
 
 const writeAlone = async (store: Pick<Store, 'db'>, one: NewExecution) =>
@@ -141,7 +143,7 @@ const writeAlone = async (store: Pick<Store, 'db'>, one: NewExecution) =>
 
 /** The output says what became of each: it returns it, or throws. */
 const insertsInTurn = perDatabase((db) =>
-  createBatches(async (_workflowId, all: NewExecution[]): Promise<(() => StartedExecution | undefined)[]> => {
+  createBatches(async (_key, all: NewExecution[]): Promise<(() => StartedExecution | undefined)[]> => {
     try {
       const written = await write({ db }, (tx) => insertExecutions(tx, all))
       return written.map((one) => () => one)

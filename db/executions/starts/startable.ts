@@ -85,6 +85,6 @@ export function recallStartable(store: Store, id: string): StartableWorkflow | u
 
 /** Whether the workflow's row is still as it was when it had its `stamp`; true if it has none. */
 export function isUnchanged({ id, stamp }: StartableWorkflow): RawBuilder<boolean> {
-  if (stamp === undefined) return sql<boolean>`true`
-  return sql<boolean>`exists (select from workflows where id = ${id} and xmin::text = ${stamp})`
+  const known = stamp ?? null
+  return sql<boolean>`(${known}::text is null or exists (select from workflows where id = ${id} and xmin::text = ${known}))`
 }

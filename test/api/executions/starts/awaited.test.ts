@@ -8,7 +8,7 @@ const metrics = createMetrics()
 const host = await keep(startRunning({ metrics }))
 const { engine } = host
 /** What a process leaves behind that dies after Temporal has taken an execution, before it is marked. */
-const dying = { ...engine, markAwaited: async () => {} }
+const dying = { ...engine, markAwaited: async () => false }
 
 const held: (() => void)[] = []
 const server = createServer((_request, response) => void held.push(() => response.end('{}')))
@@ -35,7 +35,7 @@ async function startUnmarked(): Promise<string> {
   host.use(dying)
   const { status, body } = await executeFor(1)
   host.use(engine)
-  expect(status, JSON.stringify(body)).toBe(202)
+  expect({ status, body }).toMatchObject({ status: 202, body: { status: 'PENDING' } })
   expect((await host.read(body.executionId)).status).toBe('PENDING')
   await expect.poll(() => held.length).toBeGreaterThan(0)
   return body.executionId
@@ -91,6 +91,23 @@ test('one that takes longer is RUNNING for others while its caller still waits',
   await host.until(id, ({ status }) => status === 'RUNNING')
   release()
   expect((await waiting).body).toMatchObject({ executionId: id, status: 'SUCCESS' })
+})
+
+test('one whose row is held for long is PENDING for its caller, who does not wait for that', async () => {
+  const before = await countStarted()
+  const waiting = executeFor(600)
+  await expect.poll(() => held.length).toBeGreaterThan(0)
+  const id = await host.store.db.transaction().execute(async (tx) => {
+    const newest = tx.selectFrom('executions').select('id').where('workflowId', '=', slow)
+    const { id } = await newest.orderBy('createdAt', 'desc').limit(1).forUpdate().executeTakeFirstOrThrow()
+    const { status, body } = await waiting
+    expect({ status, body }).toMatchObject({ status: 202, body: { executionId: id, status: 'PENDING' } })
+    return id
+  })
+  await host.until(id, ({ status }) => status === 'RUNNING')
+  release()
+  await host.ended(id)
+  expect(await countStarted()).toBe(before + 1)
 })
 
 test('the sweeper marks one whose process died before it did, and starts it no second time', async () => {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import { keep } from '../../../support/keep.ts'
+import { listStatements } from '../../../support/statements.ts'
 import { startWorkerless } from '../../../support/workerless.ts'
 
 const service = await keep(startWorkerless())
@@ -84,4 +85,23 @@ test('a start that PostgreSQL refuses harms none of those that are accepted with
   const expected = Array.from({ length: 12 }, (_, i) => (i === 5 ? 500 : 202))
   expect(responses.map(({ status }) => status)).toEqual(expected)
   expect(new Set(responses.map(({ body }) => body.executionId)).size).toBe(12)
+})
+
+test('what is written together has statements of few kinds, since each connection keeps what it has prepared', async () => {
+  const hook = { id: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'in' } }
+  const workflowId = await create({ nodes: [{ id: 'start', type: 'MANUAL_TRIGGER' }, hook], edges: [] })
+  await service.call('PUT', `/api/workflows/${workflowId}`, service.admin, { active: true })
+  const call = () => service.call('POST', `/hooks/${workflowId}/in`, service.admin, {})
+  const sent = await listStatements('test', () =>
+    Promise.all(Array.from({ length: 30 }, (_, i) => (i % 3 ? call() : execute(workflowId)))),
+  )
+  const count = (text: string, what: RegExp) => text.match(what)?.length ?? 0
+  const kinds = sent
+    .filter((text) => text.includes('with asked (id'))
+    .map((text) => {
+      const all = count(text, /::bytea/g)
+      return [count(text, /hold_right\(/g) / all, count(text, /from workflows/g) / all, all > 1]
+    })
+  expect(kinds.some(([, , together]) => together)).toBe(true)
+  for (const [rights, stamps] of kinds) expect([rights, stamps]).toEqual([rights ? 1 : 0, 1])
 })
