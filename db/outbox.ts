@@ -108,12 +108,15 @@ export function markStarted(store: Store, executionId: string, agoMs = 0): Promi
   return marked
 }
 
+/** A run that begins later than this may have been cancelled before. */
+const EXPECTED_MS = 1_000
+
 /**
  * Takes an execution as just started that is not marked yet: its caller waits for its end, which may be stored before
  * anyone could read that it is RUNNING. It is to be marked soon, or its end is.
  */
 export function expectStarted(store: Store, executionId: string): void {
-  marksOf(store.db).set(executionId, Promise.resolve({ status: 'RUNNING' }))
+  marksOf(store.db).set(executionId, Promise.resolve({ status: 'RUNNING' }), { ttl: EXPECTED_MS })
 }
 
 /** Its run does not begin here at once, so that it may be cancelled before. */

@@ -69,7 +69,10 @@ async function startOne(kind: Kind, n: number, cancels: boolean): Promise<void> 
   const wait = n % 2 === 0 ? '' : `?waitMs=${n % 3 === 0 ? 50 : 2_000}`
   const path = `/api/workflows/${kind.workflowId}/execute${wait}`
   const headers = { 'idempotency-key': `chaos-${n}` }
-  const text = await repeatAsk(() => host.post(path, { teamId: host.teamId, data: { n } }, headers), [200, 202])
+  const text = await repeatAsk(
+    () => host.post(path, { teamId: host.teamId, data: { n } }, headers),
+    [200, 202],
+  )
   const { executionId: id } = JSON.parse(text) as { executionId: string }
   const run: Started = { id, kind, n, cancelled: false }
   started.push(run)

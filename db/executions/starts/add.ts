@@ -121,8 +121,9 @@ const MAX_SHARED_CHARS = 20_000
 const MOST_TOGETHER = 8
 
 /**
- * Writes an execution without a gate by itself, or in one statement with those of its workflow and kind of right that come while one before
- * is being written: where that one has to wait, because the workflow is being deleted, no others do. Returns undefined as insertExecutions does.
+ * Writes an execution without a gate by itself, or in one statement with those of its workflow and kind of right that
+ * come while one before is being written: where that one has to wait, because the workflow is being deleted, no others
+ * do. Returns undefined as insertExecutions does.
  */
 export function insertUngated(
   store: Store,
