@@ -61,8 +61,8 @@ const NodeExecutionsQuery = v.object({
 
 const TIME_RANGE = '`from` (inclusive) and `to` (exclusive) select executions by their creation time.'
 const SEARCH =
-  ' With `search` or `trigger` the list has the newest executions that fit: at most 1,000, as far back as one gets in about ' +
-  'a second. `searchedFrom` says from when on all were looked at; send it as `to` to look further back. An execution ' +
+  ' With `search` or `trigger` the list has the newest executions that fit: at most 1,000; with `search`, as far back as ' +
+  'one gets in about a second. `searchedFrom` says from when on all were looked at; send it as `to` to look further back. An execution ' +
   'whose id begins with what is searched for (8 characters or more) is found however old it is. Values that are hidden ' +
   'from the caller are not looked at.'
 const EXECUTION_PAGE = {

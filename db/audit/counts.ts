@@ -3,18 +3,13 @@ import { record } from '../change.ts'
 import type { Db, Tx } from '../connection.ts'
 import { lockFor } from '../locks.ts'
 import type { Store } from '../scope.ts'
-import type { ViewFilter, ViewSpan } from './list.ts'
+import { personBehind, type ViewFilter, type ViewSpan } from './filter.ts'
 
 /** How many numbers of a chain are counted together. Never changes: what is stored is by these blocks. */
 const AUDIT_BLOCK = 4_096
 
 /** The number of blocks that one transaction counts. */
 const AT_ONCE = 8
-
-/** Entries of version 1 do not say who was behind a token. */
-export const personBehind = sql<
-  string | null
->`coalesce(user_id, case when actor_kind = 'USER' then actor_id end)`
 
 /**
  * Counts the entries of all chains by what lists filter by, in blocks that are complete. Any number of processes may do so.

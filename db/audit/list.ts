@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Db } from '../connection.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { demandTeam, type Scope } from '../scope.ts'
-import { countAudit, personBehind } from './counts.ts'
+import { countAudit } from './counts.ts'
+import { personBehind, type ViewFilter, type ViewSpan } from './filter.ts'
 
 /** An entry of a chain as the API shows it. `hash` and `prevHash` are hexadecimal. */
 export type AuditEntryView = {
@@ -26,24 +27,6 @@ export type AuditEntryView = {
   hash: string
   prevHash: string
 }
-
-/** `from` is inclusive, `to` exclusive, by the time; `after` and `before` are exclusive, by the number. */
-export type ViewFilter = {
-  from?: Date | undefined
-  to?: Date | undefined
-  after?: number | undefined
-  before?: number | undefined
-  /** Only this many of the newest in the span. */
-  newest?: number | undefined
-  action?: string | undefined
-  userId?: string | undefined
-  resourceType?: string | undefined
-  resourceId?: string | undefined
-  outcome?: string | undefined
-}
-
-/** Numbers of entries, both inclusive. There are none if `low` is greater than `high`. */
-export type ViewSpan = { low: number; high: number }
 
 /**
  * One page of a team's entries, newest first (ADMIN). Throws FORBIDDEN, and NOT_FOUND if there is no such team.

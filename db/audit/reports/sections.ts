@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../connection.ts'
-import type { ViewSpan } from '../list.ts'
+import type { ViewSpan } from '../filter.ts'
 
 /** The value in a cell of a report: times are ISO 8601 in UTC. */
 export type ReportCell = string | number | boolean | null

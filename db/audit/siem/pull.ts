@@ -1,7 +1,8 @@
 import { change } from '../../change.ts'
 import type { Db } from '../../connection.ts'
 import { demandTeam, type Scope } from '../../scope.ts'
-import { type AuditEntryView, findSpan, streamViews, type ViewSpan } from '../list.ts'
+import type { ViewSpan } from '../filter.ts'
+import { type AuditEntryView, findSpan, streamViews } from '../list.ts'
 
 export const SIEM_FORMATS = ['json', 'syslog', 'cef'] as const
 export type SiemFormat = (typeof SIEM_FORMATS)[number]

@@ -25,7 +25,7 @@ await fillChain(service.store, teamId, ENTRIES, {
   }),
 })
 
-const FILTERS = [
+const FILTERS: Record<string, string>[] = [
   {},
   { action: 'TEAM_UPDATED' },
   { resourceType: 'WORKFLOW' },
@@ -34,7 +34,7 @@ const FILTERS = [
   { userId: people[1]! },
   { userId: people[1]!, outcome: 'DENIED', action: 'WORKFLOW_UPDATED' },
 ]
-const SPANS = [
+const SPANS: Record<string, string>[] = [
   {},
   { from: at(100).toISOString() },
   { to: at(8_192).toISOString() },
