@@ -386,9 +386,10 @@ test('an import moves the secrets that it finds, and its report says so', async 
     ]),
   )
   const theirs = (await service.call('GET', `/api/workflows/${abroad.body.id}`, other.cookie)).body.nodes
-  // It has got a new one, for the secret that was left in the request.
-  expect(theirs[0].config.headers).toEqual({})
-  expect(theirs[0].config.credentialId).not.toBe(made.nodes[0].config.credentialId)
+  // The secret that was left in the request does not take its place: nothing is sent without the one that is missing.
+  expect(theirs[0].config.headers).toEqual({ 'X-Api-Key': 'k2' })
+  expect(theirs[0].config.credentialId).toBeUndefined()
+  expect(theirs[0].config.needsCredential).toEqual(expect.any(String))
   expect(theirs[2].config.signature.credentialId).toEqual(expect.any(String))
 })
 

@@ -372,7 +372,8 @@ test('a tool is told the keys that tools of its kind have', async () => {
   const { status, body } = await post([{ id: 'agent', type: 'AI_AGENT', config }])
   expect(status).toBe(400)
   const said = (key: string) => `the key "${key}" is unknown here`
-  const mcp = 'type, name, description, url, headers, credentialId, include, timeoutMs, idempotent, approval'
+  const mcp =
+    'type, name, description, url, headers, credentialId, needsCredential, include, timeoutMs, idempotent, approval'
   const code = 'type, name, description, parameters, approval, code, timeoutMs, memoryMb'
   expect(body.errors).toEqual([
     { path: 'nodes[0].config.tools[0].parameters', message: `${said('parameters')}; known are ${mcp}` },
