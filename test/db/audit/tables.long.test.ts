@@ -22,6 +22,8 @@ const PROOFS: Record<string, string> = {
 
 /** What proves nothing: settings, what waits to be entered or sent, and what was made of the entries. */
 const OTHERS = [
+  'audit_count_folds',
+  'audit_counts',
   'audit_forwarders',
   'audit_refusals',
   'audit_report_parts',
