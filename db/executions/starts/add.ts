@@ -160,6 +160,13 @@ const insertsInTurn = perDatabase((db) =>
   }, MOST_TOGETHER),
 )
 
+/** The columns of an execution that are written as they are given, in the order of listColumns. */
+const GIVEN =
+  sql.raw(`team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id, timeout_ms,
+  input_data, input_bytes, started_by_kind, started_by_id, idempotency_key, idempotency_hash, traceparent,
+  tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given, only_node, draft, keep_inputs,
+  keep_outputs, input_warning`)
+
 /**
  * Writes executions and their START errands. Each is undefined if its key or id is taken, if its workflow has changed
  * since it had its `stamp`, if its caller's right has ended, or if its cause is deleted.
@@ -168,23 +175,13 @@ async function insertExecutions(tx: Tx, all: NewExecution[]): Promise<(StartedEx
   const named = all.map((one) => ({ ...one, id: one.start.id ?? uuid() }))
   const causes = named.flatMap(({ start }) => findCause(start) ?? [])
   const { rows } = await sql<StartedExecution>`
-    with asked (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id, timeout_ms,
-        input_data, input_bytes, started_by_kind, started_by_id, idempotency_key, idempotency_hash, traceparent,
-        tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given, only_node, draft, keep_inputs,
-        keep_outputs, input_warning, chat_session_id, gate_id, waits, refusal, swept, cause, may)
+    with asked (id, ${GIVEN}, chat_session_id, gate_id, waits, refusal, swept, cause, may)
       as materialized (values ${sql.join(named.map(listColumns))}),
     cause as materialized (
       select id, chat_session_id from executions where id = any(${causes}::uuid[]) order by id for key share),
     added as (
-      insert into executions (id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger,
-        trigger_node_id, timeout_ms, input_data, input_bytes, started_by_kind, started_by_id, idempotency_key,
-        idempotency_hash, traceparent, tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given,
-        only_node, draft, keep_inputs, keep_outputs, input_warning, chat_session_id, gate_id, queued_at, status, completed_at,
-        error_message)
-      select a.id, team_id, workflow_id, workflow_name, workflow_version, node_count, trigger, trigger_node_id, timeout_ms,
-        input_data, input_bytes, started_by_kind, started_by_id, idempotency_key, idempotency_hash, traceparent,
-        tracestate, parent_id, parent_key, depth, detached, retried_from, recovery, given, only_node, draft, keep_inputs,
-        keep_outputs, input_warning, coalesce(a.chat_session_id, c.chat_session_id), gate_id,
+      insert into executions (id, ${GIVEN}, chat_session_id, gate_id, queued_at, status, completed_at, error_message)
+      select a.id, ${GIVEN}, coalesce(a.chat_session_id, c.chat_session_id), gate_id,
         case when waits then clock_timestamp() end, case when refusal is null then 'PENDING' else 'CANCELLED' end,
         case when refusal is not null then now() end, refusal
       from asked a left join cause c on c.id = a.cause
