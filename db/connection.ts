@@ -79,9 +79,6 @@ export function hearOwnChanges(db: Db, hear: (text: string) => void): void {
 /** How much later than the server the client gives a statement up: it matters only if the server has gone silent. */
 const UNHEARD_MS = 500
 
-/** How often the first statement of a lease is tried, each time on another connection. */
-const MAX_LEASES = 3
-
 /** The state of a connection that pg does not tell. */
 type Health = {
   /** It reported an error of its own: pg gives it up by itself. */
@@ -110,7 +107,8 @@ function watchHealth(client: pg.PoolClient): void {
 /**
  * Lends a connection for one statement, a transaction or a session. It goes back to the pool only if it can be used
  * again. The first statement is tried again on another connection if it is certain that this one did not begin with it:
- * a connection may have been ended while it was idle, and its next user should not notice.
+ * connections may have been ended while they were idle, and their next user should not notice, whether one was or all of
+ * the pool.
  */
 async function lendClient(pool: pg.Pool) {
   let client: pg.PoolClient | undefined = await pool.connect()
@@ -147,8 +145,8 @@ async function lendClient(pool: pg.Pool) {
 
   return {
     async query(text: string, values: unknown[]): Promise<pg.QueryResult> {
-      for (let lease = 1; ; lease++) {
-        const tryAgain = first && lease < MAX_LEASES
+      for (let lost = 0; ; lost++) {
+        const tryAgain = first && lost < pool.options.max
         try {
           const result = await ask(text, values)
           first = false

@@ -127,6 +127,19 @@ test('connections that were ended while nobody used them are handed out to nobod
   }
 })
 
+test('a lone statement passes by all connections of its pool that were ended', async () => {
+  const wide = openDatabase(database.url, { max: 10, name: 'alone' })
+  try {
+    for (let round = 1; round <= 5; round++) {
+      await Promise.all(Array.from({ length: 10 }, () => sql`select pg_sleep(0.05)`.execute(wide.db)))
+      endUnnoticed(database.url, 'alone')
+      expect(await double(round, wide.db)).toBe(2 * round)
+    }
+  } finally {
+    await wide.close()
+  }
+})
+
 test('a connection that is ended under a statement is not handed out once more', async () => {
   const before = await readPid()
   const slow = sql`select pg_sleep(60), ${1}::int`.execute(opened.db).catch((error) => error)
