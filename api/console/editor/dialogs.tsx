@@ -58,8 +58,8 @@ export function Publishing({ store, types, id, switchOn, onClose }: PublishingPr
       switchOn={switchOn}
       onClose={onClose}
       onPublished={(now) => {
-        if (now.body.draftVersion === null) settleSaved(store, types, draft, now)
-        else void keepDraft().catch(notifyError)
+        if (now.body.draftVersion !== null) return keepDraft().catch(notifyError)
+        return settleSaved(store, types, draft, now)
       }}
       onProblems={(error) => {
         keepProblems(store, draft, error, 'published')

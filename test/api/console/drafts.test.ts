@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import type { ExecutionBody } from '../../support/client.ts'
@@ -145,6 +145,9 @@ describe.skipIf(missing)('drafts in the editor', () => {
     // Beside a draft, the switch asks which version is to be live.
     const active = page.getByRole('switch', { name: 'Active' })
     await active.click()
+    // The page reads the draft again; until it has, the switch still shows what was.
+    const late = (route: Route) => void setTimeout(() => void route.continue(), 2_000)
+    await page.route('**/api/workflows/*?version=draft', late, { times: 1 })
     await dialog().getByRole('button', { name: 'Switch on version 1' }).click()
     await state('Draft, not live')
     await state('Live is version 1')

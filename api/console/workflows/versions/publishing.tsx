@@ -22,7 +22,8 @@ type PublishProps = {
   /** Whether the workflow is to be switched on: the box begins so. */
   switchOn?: boolean
   onClose: () => void
-  onPublished: (now: Published) => void
+  /** The dialog stays until it has resolved. */
+  onPublished: (now: Published) => unknown
   /** Gets what is wrong with the graph; without it the dialog lists that. */
   onProblems?: (error: unknown) => void
 }
@@ -66,7 +67,7 @@ function Asked({ now, tag, refresh, known, version, switchOn = false, ...props }
     try {
       const done = await publishVersion(id, json, tag)
       notify(tellPublished(done.body))
-      props.onPublished(done)
+      await props.onPublished(done)
     } catch (error) {
       if (isRefused(error, 400) && props.onProblems) return props.onProblems(error)
       if (!isRefused(error, 412) && !isRefused(error, 409)) throw error
