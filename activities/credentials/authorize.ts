@@ -1,3 +1,4 @@
+import { readCustomPairs } from '../../db/credentials/custom.ts'
 import type { OpenedCredential } from '../../db/credentials/open.ts'
 import { type CredentialType, credentialKind } from '../../db/credentials/types.ts'
 import type { Authorization, Authorize } from '../http/authority.ts'
@@ -31,6 +32,10 @@ const PASSES: Partial<Record<CredentialType, Pass>> = {
   HTTP_HEADER:
     ({ name = '', value = '' }) =>
     () => ({ headers: { [name]: value } }),
+  HTTP_CUSTOM: (data) => {
+    const added = readCustomPairs(data)
+    return () => added
+  },
   HTTP_QUERY:
     ({ name = '', value = '' }) =>
     () => ({ query: { [name]: value } }),

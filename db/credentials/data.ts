@@ -37,7 +37,8 @@ function findMissing(
   given: ReadonlyMap<string, unknown>,
 ): Problem[] {
   if (unless.every((key) => (is === undefined ? given.has(key) : given.get(key) === is))) return []
-  const message = `is required unless ${unless.join(' and ')} ${is === undefined ? 'are given' : `is ${is}`}`
+  const stated = unless.length === 1 ? 'is given' : 'are given'
+  const message = `is required unless ${unless.join(' and ')} ${is === undefined ? stated : `is ${is}`}`
   return keys.filter((key) => !given.has(key)).map((key) => ({ path: `data.${key}`, message }))
 }
 

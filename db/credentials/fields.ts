@@ -33,6 +33,31 @@ export const url = v.pipe(
   }, 'must not have a user name or password in it, which would not be kept secret'),
   v.metadata({ kind: 'url' }),
 )
+/** At most this many headers, and as many parameters, in one credential. */
+const MAX_PAIRS = 20
+
+/** Pairs of names and values, each a text as one writes it by hand: `HEADER_LINE` or `QUERY_LINE`. */
+const pairs = (line: RegExp, form: string, nameOf: (name: string) => string) =>
+  v.pipe(
+    v.array(v.pipe(text, v.regex(line, `must be written as ${form}`)), `must be a list of texts: ${form}`),
+    v.minLength(1, 'must have an entry'),
+    v.maxLength(MAX_PAIRS, `must have at most ${MAX_PAIRS} entries`),
+    v.check((list) => {
+      const names = list.flatMap((one) => line.exec(one)?.[1] ?? []).map(nameOf)
+      return new Set(names).size === names.length
+    }, 'must not have a name twice'),
+  )
+
+/** A header as HTTP writes it, with a value of one line that says something. */
+export const HEADER_LINE =
+  /^([\w!#$%&'*+.^`|~-]+):[ \t]*([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)[ \t]*$/
+
+/** A parameter of a query with its value as it is, not encoded. */
+export const QUERY_LINE = /^([^\s=&#]+)=(.+)$/s
+
+export const headerLines = pairs(HEADER_LINE, 'Name: value', (name) => name.toLowerCase())
+export const queryLines = pairs(QUERY_LINE, 'name=value', (name) => name)
+
 export const flag = v.boolean('must be true or false')
 const tls = v.picklist(
   ['auto', 'always', 'required', 'never'],

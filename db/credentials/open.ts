@@ -2,6 +2,7 @@ import { Fault } from '../fault.ts'
 import { LEAST_PARTIAL } from '../redaction/detect.ts'
 import type { Store } from '../scope.ts'
 import type { Keys } from '../seal.ts'
+import { readCustomPairs } from './custom.ts'
 import { type CredentialData, openCredential } from './seal.ts'
 import { type CredentialType, credentialKind } from './types.ts'
 
@@ -53,6 +54,11 @@ const KEY_AS_NAME = /^[^\s@]{12,}$/
 export function listSecretValues({ type, data }: Pick<OpenedCredential, 'type' | 'data'>): string[] {
   const texts = (keys: readonly string[]) =>
     keys.map((key) => data[key]).filter((value) => typeof value === 'string')
+  if (type === 'HTTP_CUSTOM') {
+    const { headers, query } = readCustomPairs(data)
+    const own = Object.values(headers).flatMap((value) => [value, ...listHeaderSecrets(value)])
+    return [...own, ...Object.values(query)]
+  }
   const values = texts(credentialKind(type).secrets).filter((value) => value !== '')
   if (type === 'HTTP_HEADER') return values.flatMap((value) => [value, ...listHeaderSecrets(value)])
   if (type === 'HTTP_BASIC') return [...values, ...listKeys(String(data.username), String(data.password))]

@@ -21,6 +21,7 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   HTTP_BEARER: checkHttp,
   HTTP_HEADER: checkHttp,
   HTTP_QUERY: checkHttp,
+  HTTP_CUSTOM: checkHttp,
   NOTION: checkNotion,
   AIRTABLE: checkAirtable,
   AWS: checkAws,

@@ -48,7 +48,7 @@ export function KeyFields({ keys, typed, onChange, has, problemOf }: KeyFieldsPr
     const help = [
       known ? (key.secret ? 'set, and never shown' : 'set') : '',
       requiredUnless
-        ? `required unless ${requiredUnless.map(nameKey).join(' and ')} ${is === undefined ? 'are given' : `is ${is}`}`
+        ? `required unless ${requiredUnless.map(nameKey).join(' and ')} ${is === undefined ? (requiredUnless.length === 1 ? 'is given' : 'are given') : `is ${is}`}`
         : '',
       kind === 'list' ? 'one a line' : '',
       has && key.directs ? 'decides where secrets go: a change needs all of them again' : '',

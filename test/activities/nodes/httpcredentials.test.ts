@@ -132,6 +132,50 @@ describe('a request is sent with', () => {
     expect((await sent(type, data)).headers).toMatchObject(headers)
   })
 
+  test('HTTP_CUSTOM: all of its headers and parameters, masked wherever they turn up', async () => {
+    const data = {
+      headers: [`apikey: ${KEY}`, 'Authorization:Bearer of-the-bearer'],
+      query: ['k=a&b=c', 't=ü'],
+    }
+    const { url, headers } = await sent('HTTP_CUSTOM', data, { query: { q: '1' } })
+    expect(headers).toMatchObject({ apikey: KEY, authorization: 'Bearer of-the-bearer' })
+    expect(url).toBe('/echo?q=1&k=a%26b%3Dc&t=%C3%BC')
+    const credentialId = await make('HTTP_CUSTOM', {
+      headers: [`X-One: ${KEY}`, 'Authorization: Bearer another-secret-of-it'],
+    })
+    const ended = await run({ url: `${world.url}/busy`, credentialId })
+    expect(JSON.stringify(ended)).not.toContain('another-secret-of-it')
+    const echoed = await run({ url: `${world.url}/echo`, credentialId })
+    expect(JSON.stringify(echoed)).toContain('authorization')
+    for (const secret of [KEY, 'another-secret-of-it']) expect(JSON.stringify(echoed)).not.toContain(secret)
+  })
+
+  test('HTTP_CUSTOM, whose lines must be pairs', async () => {
+    const data = {
+      headers: ['X-Key: a', 'no pair', 'x-key: b', 'Bad Name: c', 'X-Line: a\nX-More: b', 'X-None:'],
+      query: ['=a', 'b', 'c=', 'd=1'],
+    }
+    const json = { name: 'lines', type: 'HTTP_CUSTOM', teamId: host.teamId, data }
+    const response = await host.request('/api/credentials', { method: 'POST', as: host.admin, json })
+    expect(response.status).toBe(400)
+    const { errors } = (await response.json()) as { errors: { path: string; message: string }[] }
+    expect(errors.map(({ path, message }) => `${path} ${message}`)).toEqual([
+      ...[1, 3, 4, 5].map((at) => `data.headers[${at}] must be written as Name: value`),
+      'data.headers must not have a name twice',
+      ...[0, 1, 2].map((at) => `data.query[${at}] must be written as name=value`),
+    ])
+    const twice = { ...json, data: { headers: ['X-Key: a', 'x-key: b'] } }
+    expect(
+      (await host.request('/api/credentials', { method: 'POST', as: host.admin, json: twice })).status,
+    ).toBe(400)
+    const none = await host.request('/api/credentials', {
+      ...{ method: 'POST', as: host.admin, json: { ...json, data: {} } },
+    })
+    expect(await none.json()).toMatchObject({
+      errors: [{ path: 'data.headers', message: 'is required unless query is given' }],
+    })
+  })
+
   test('HTTP_QUERY, beside what is there', async () => {
     const { url } = await sent('HTTP_QUERY', { name: 'key', value: KEY }, { query: { q: 'a b' } })
     expect(url).toBe(`/echo?q=a+b&key=${encodeURIComponent(KEY)}`)
@@ -266,6 +310,7 @@ describe('a credential stays where it belongs', () => {
     for (const [type, data] of [
       ['HTTP_HEADER', { name: 'X-Odd', value: KEY }],
       ['HTTP_QUERY', { name: 'key', value: KEY }],
+      ['HTTP_CUSTOM', { headers: [`X-Odd: ${KEY}`, `Authorization: ${KEY}`], query: [`key=${KEY}`] }],
       ['HTTP_BASIC', { username: 'u', password: KEY }],
       ['AWS', { accessKeyId: 'AKID', secretAccessKey: KEY, region: 'x', service: 's', baseUrl: world.url }],
     ] as const) {

@@ -63,6 +63,7 @@ const MORE: Partial<Record<CredentialType, (at: string) => object>> = {
   HTTP_BEARER: (at) => ({ testUrl: `${at}/failing` }),
   HTTP_HEADER: (at) => ({ name: 'X-Odd', testUrl: `${at}/failing` }),
   HTTP_QUERY: (at) => ({ name: 'odd', testUrl: `${at}/failing` }),
+  HTTP_CUSTOM: (at) => ({ testUrl: `${at}/failing` }),
   OAUTH2: (at) => ({ clientId: 'c', tokenUrl: `${at}/failing` }),
   GOOGLE_SERVICE_ACCOUNT: (at) => ({
     ...{ clientEmail: 'a@b.c', scopes: ['s'], allowedHosts: ['127.0.0.1'], tokenUrl: `${at}/failing` },
@@ -165,6 +166,12 @@ afterAll(() => Promise.all(stops.map((stop) => stop())))
 const uses = (node: string, type: CredentialType) =>
   credentialKind(type).uses.some((use) => nodeType(node)?.credentialUses?.includes(use))
 
+/** A secret as the data of its type has it. */
+function writeSecret(type: CredentialType, key: string, secret: string): unknown {
+  if (type !== 'HTTP_CUSTOM') return secret
+  return [key === 'headers' ? `X-Odd: ${secret}` : `odd=${secret}`]
+}
+
 beforeAll(async () => {
   const away = await startWorld({}, (_request, response) => response.end('there'))
   stops.push(away.stop)
@@ -177,7 +184,7 @@ beforeAll(async () => {
     const data = {
       ...base,
       ...MORE[type]?.(world.url),
-      ...Object.fromEntries(keys.map((key, i) => [key, secrets[i]])),
+      ...Object.fromEntries(keys.map((key, i) => [key, writeSecret(type, key, secrets[i]!)])),
     }
     const json = { name: `of ${type}`, type, teamId: host.teamId, data }
     const { id } = await host.ask<{ id: string }>('POST', '/api/credentials', json)

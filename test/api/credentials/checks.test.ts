@@ -397,6 +397,6 @@ test('a credential that was sealed for another is told, and not used', async () 
 test('every type that can be signed in with has a check', () => {
   const here =
     'OPENAI ANTHROPIC AZURE_OPENAI GOOGLE_AI OPENAI_COMPATIBLE SLACK TELEGRAM DISCORD HTTP_BASIC HTTP_BEARER'
-  const more = 'HTTP_HEADER HTTP_QUERY NOTION AIRTABLE AWS DEMO'
+  const more = 'HTTP_HEADER HTTP_QUERY HTTP_CUSTOM NOTION AIRTABLE AWS DEMO'
   expect(Object.keys(CREDENTIAL_CHECKS)).toEqual(expect.arrayContaining(`${here} ${more}`.split(' ')))
 })

@@ -45,6 +45,7 @@ const LEAST: Record<string, object> = {
   HTTP_BEARER: { token: 't' },
   HTTP_HEADER: { name: 'X-Key', value: 'v' },
   HTTP_QUERY: { name: 'key', value: 'v' },
+  HTTP_CUSTOM: { headers: ['X-Key: v'] },
   OAUTH2: { clientId: 'c', clientSecret: 's', accessToken: 'a', refreshToken: 'r' },
   GOOGLE_SERVICE_ACCOUNT: { clientEmail: 'a@b.c', privateKey: 'pem', scopes: ['s'] },
   NOTION: { apiKey: 'k' },
@@ -99,8 +100,10 @@ test('everything that is wrong is named at once: fields, required keys and those
     const tokens =
       type === 'OAUTH2' ? ['accessToken', 'refreshToken'].map((key) => `data.${key}${unless}`) : []
     const isLogin = (key: string) => type === 'SMTP' && ['username', 'password'].includes(key)
-    const say = (key: string) =>
-      `data.${key} is required${isLogin(key) ? ' unless authentication is none' : ''}`
+    const say = (key: string) => {
+      if (type === 'HTTP_CUSTOM') return `data.${key} is required unless query is given`
+      return `data.${key} is required${isLogin(key) ? ' unless authentication is none' : ''}`
+    }
     expect([type, missing.toSorted()]).toEqual([type, [...required.map(say), ...tokens].toSorted()])
   }
   for (const data of [undefined, null, [], 'x', 7])
@@ -380,16 +383,20 @@ test('a team has at most 1,000 credentials', async () => {
   expect(last.find(({ status }) => status === 409)!.body.message).toContain('1000 credentials already')
 })
 
+/** The keys that are required only if others are not given. */
+const UNLESS: Record<string, string[]> = {
+  SMTP: ['username', 'password'],
+  OAUTH2: ['accessToken', 'refreshToken'],
+  HTTP_CUSTOM: ['headers'],
+}
+
 test('the types are listed with what their keys are', async () => {
   const { body } = await call('GET', '/api/credential-types', operator.cookie)
   expect(body.map(({ type }: { type: string }) => type)).toEqual(CREDENTIAL_TYPE_NAMES)
   for (const { type, keys } of body as { type: string; keys: { name: string; required: boolean }[] }[])
     expect([type, keys.filter(({ required }) => required).map(({ name }) => name)]).toEqual([
       type,
-      Object.keys(LEAST[type]!).filter(
-        (key) =>
-          !(type === 'SMTP' ? ['username', 'password'] : ['accessToken', 'refreshToken']).includes(key),
-      ),
+      Object.keys(LEAST[type]!).filter((key) => !UNLESS[type]?.includes(key)),
     ])
   const find = (type: string) => body.find((one: Body) => one.type === type)
   const unlessNone = { required: false, requiredUnless: ['authentication'], requiredUnlessIs: 'none' }

@@ -59,6 +59,7 @@ const FULL: Record<CredentialType, Record<string, unknown>> = {
   HTTP_BEARER: { token: 'canary-1', ...anywhere },
   HTTP_HEADER: { name: 'X-Key', value: 'canary-1', ...anywhere },
   HTTP_QUERY: { name: 'key', value: 'canary-1', ...anywhere },
+  HTTP_CUSTOM: { headers: ['X-Key: canary-1', 'X-App: canary-2'], query: ['key=canary-3'], ...anywhere },
   OAUTH2: { ...oauth, ...anywhere },
   GOOGLE_SERVICE_ACCOUNT: {
     ...{ clientEmail: 'a@b.c', privateKey: 'canary-1', scopes: ['s'], tokenUrl: home },
@@ -130,7 +131,7 @@ test.each(CREDENTIAL_TYPE_NAMES)('%s: a BUILDER cannot send the secrets elsewher
     expect(refused.body.errors[0].message).toContain(key)
     const [first, ...others] = demanded(type)
     if (others.length > 0)
-      expect(pathsOf(await put(id, { [key]: value, [first!]: 'x' }))).toEqual(
+      expect(pathsOf(await put(id, { [key]: value, [first!]: FULL[type][first!] }))).toEqual(
         others.map((one) => `data.${one}`),
       )
     if (data.entries[key]!.type === 'optional' && key !== 'tls' && key !== 'dialect')

@@ -120,6 +120,24 @@ describe('a request of n8n is signed in with the credential that the import name
       ['HTTP_BEARER', { token: KEY }],
       { authorization: `Bearer ${KEY}` },
     ],
+    [
+      'httpCustomAuth',
+      generic('httpCustomAuth'),
+      ['HTTP_CUSTOM', { headers: [`X-Odd: ${KEY}`, 'X-App: an-app'] }],
+      { 'x-odd': KEY, 'x-app': 'an-app' },
+    ],
+    [
+      'supabaseApi',
+      vendor('supabaseApi'),
+      ['HTTP_CUSTOM', { headers: [`apikey: ${KEY}`, `Authorization: Bearer ${KEY}`] }],
+      { apikey: KEY, authorization: `Bearer ${KEY}` },
+    ],
+    [
+      'copperApi',
+      vendor('copperApi'),
+      ['HTTP_CUSTOM', { headers: [`X-PW-AccessToken: ${KEY}`, 'X-PW-UserEmail: ada@example.com'] }],
+      { 'x-pw-accesstoken': KEY, 'x-pw-useremail': 'ada@example.com', 'x-pw-application': 'developer_api' },
+    ],
     // As some published collections have it.
     [
       'httpHeaderAuth',

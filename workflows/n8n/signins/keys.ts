@@ -1,4 +1,4 @@
-import { basic, bearer, header, query, type SignInWay } from './ways.ts'
+import { basic, bearer, header, query, type SignInWay, several } from './ways.ts'
 
 /**
  * Where n8n's types of credentials for one vendor each put their secret, and what n8n calls it. The facts are those of
@@ -123,6 +123,23 @@ export const KEY_SIGN_INS: Record<string, SignInWay> = {
   urlScanIoApi: header('API-KEY', 'API Key'),
   venafiTlsProtectCloudApi: header('tppl-api-key', 'API Key'),
   virusTotalApi: header('x-apikey', 'API Token'),
+  airtopApi: several('headers', { Authorization: '"Bearer " API Key', 'api-key': 'API Key' }),
+  copperApi: several(
+    'headers',
+    { 'X-PW-AccessToken': 'API Key', 'X-PW-UserEmail': 'Email' },
+    {
+      'X-PW-Application': 'developer_api',
+    },
+  ),
+  datadogApi: several('headers', { 'DD-API-KEY': 'API Key', 'DD-APPLICATION-KEY': 'APP Key' }),
+  discourseApi: several('headers', { 'Api-Key': 'API Key', 'Api-Username': 'Username' }),
+  impervaWafApi: several('headers', { 'x-API-Id': 'API ID', 'x-API-Key': 'API Key' }),
+  rocketchatApi: several('headers', { 'X-Auth-Token': 'Auth Key', 'X-User-Id': 'User ID' }),
+  supabaseApi: several('headers', {
+    apikey: 'Secret Key',
+    Authorization: '"Bearer " Secret Key',
+  }),
+  trelloApi: several('query', { key: 'API Key', token: 'API Token' }),
   airtableApi: query('api_key', 'API Key'),
   facebookGraphApi: query('access_token', 'Access Token'),
   facebookGraphAppApi: query('access_token', 'Access Token'),

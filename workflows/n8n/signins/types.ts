@@ -11,6 +11,20 @@ const OWN_SIGN_INS: Record<string, SignInWay> = {
     enter: 'name and value of the header: as in n8n',
   },
   httpQueryAuth: { types: ['HTTP_QUERY'], enter: 'name and value of the parameter: as in n8n' },
+  httpCustomAuth: {
+    types: ['HTTP_CUSTOM', 'HTTP_HEADER', 'HTTP_QUERY'],
+    enter:
+      'headers: those of n8n, one a line as Name: value; query: the qs, as name=value; a body has no place',
+  },
+  httpTemplatedCustomAuth: {
+    types: ['HTTP_CUSTOM', 'HTTP_HEADER', 'HTTP_QUERY'],
+    enter:
+      'headers: those of n8n with their values filled in, one a line as Name: value; query: the qs, as name=value',
+  },
+  httpMultipleHeadersAuth: {
+    types: ['HTTP_CUSTOM', 'HTTP_HEADER'],
+    enter: 'headers: as in n8n, one a line as Name: value',
+  },
   openAiApi: ofVendor('OPENAI', 'apiKey: the API Key; organization: the Organization ID', [
     ...(['OPENAI_COMPATIBLE', 'HTTP_BEARER', 'HTTP_HEADER'] as const),
   ]),
@@ -50,11 +64,7 @@ const REFUSED: Record<string, string> = {
   oAuth1Api: 'it signs with OAuth 1, which Perdure does not speak',
   trelloOAuth1Api: 'it signs with OAuth 1, which Perdure does not speak',
   twitterOAuth1Api: 'it signs with OAuth 1, which Perdure does not speak',
-  ...refuseAll(SEVERAL, [
-    ...['httpCustomAuth', 'httpMultipleHeadersAuth', 'httpTemplatedCustomAuth', 'airtopApi', 'citrixAdcApi'],
-    ...['copperApi', 'datadogApi', 'discourseApi', 'impervaWafApi', 'invoiceNinjaApi', 'motorheadApi'],
-    ...['qualysApi', 'rocketchatApi', 'supabaseApi', 'trelloApi'],
-  ]),
+  ...refuseAll(SEVERAL, [...['citrixAdcApi', 'invoiceNinjaApi', 'motorheadApi', 'qualysApi']]),
   ...refuseAll(SESSION, [
     ...['atlassianServiceAccountApi', 'auth0ManagementApi', 'baserowApi', 'ciscoSecureEndpointApi'],
     ...['ciscoUmbrellaApi', 'crowdStrikeOAuth2Api', 'formIoApi', 'githubAppApi', 'metabaseApi'],

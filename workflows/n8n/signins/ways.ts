@@ -43,6 +43,23 @@ export function query(name: string, label: string): SignInWay {
   return { types: ['HTTP_QUERY'], data: { name }, enter: `value: the ${label}` }
 }
 
+/** Several secrets: `what` is each of them in n8n's words, by its name, perhaps with a prefix in quotes. */
+export function several(
+  place: 'headers' | 'query',
+  what: Record<string, string>,
+  headers?: Headers,
+): SignInWay {
+  const told = Object.entries(what).map(([name, label]) => {
+    const [, prefix = '', rest = label] = /^"(.*)" (.*)$/.exec(label) ?? []
+    return place === 'headers' ? `${name}: ${prefix}<the ${rest}>` : `${name}=<the ${rest}>`
+  })
+  return {
+    types: ['HTTP_CUSTOM'],
+    enter: `${place}: one a line, ${told.join(' and ')}`,
+    ...alongWith(headers),
+  }
+}
+
 /** A user and a password; what begins with `=` is the same for all. */
 export function basic(user: string, password: string, headers?: Headers): SignInWay {
   const pairs = Object.entries({ username: user, password })
