@@ -85,6 +85,7 @@ const SHARED = {
   nodes: 'our types of nodes, and those of n8n',
   reports: 'of the audit, and those that monitoring sends on a schedule',
   secrets: 'those in graphs, and what secrets in any text look like',
+  send: 'what nodes send, and those of n8n that do',
 }
 
 /** `typeOnly`: the import disappears when types are stripped. */

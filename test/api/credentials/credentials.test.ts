@@ -98,7 +98,9 @@ test('everything that is wrong is named at once: fields, required keys and those
   for (const [type, data] of Object.entries(LEAST)) {
     if (Object.keys(data).length === 0) continue
     const missing = faultsOf(await create('nothing', type, {}))
-    const required = Object.keys(data).filter((key) => !['accessToken', 'refreshToken'].includes(key))
+    const required = Object.keys(data).filter(
+      (key) => type !== 'OAUTH2' || !['accessToken', 'refreshToken'].includes(key),
+    )
     const unless = ' is required unless authorizationUrl and tokenUrl are given'
     const tokens =
       type === 'OAUTH2' ? ['accessToken', 'refreshToken'].map((key) => `data.${key}${unless}`) : []
@@ -387,13 +389,14 @@ test('a team has at most 1,000 credentials', async () => {
 test('the types are listed with what their keys are', async () => {
   const { body } = await call('GET', '/api/credential-types', operator.cookie)
   expect(body.map(({ type }: { type: string }) => type)).toEqual(CREDENTIAL_TYPE_NAMES)
+  const conditional: Record<string, string[]> = {
+    SMTP: ['username', 'password'],
+    OAUTH2: ['accessToken', 'refreshToken'],
+  }
   for (const { type, keys } of body as { type: string; keys: { name: string; required: boolean }[] }[])
     expect([type, keys.filter(({ required }) => required).map(({ name }) => name)]).toEqual([
       type,
-      Object.keys(LEAST[type]!).filter(
-        (key) =>
-          !(type === 'SMTP' ? ['username', 'password'] : ['accessToken', 'refreshToken']).includes(key),
-      ),
+      Object.keys(LEAST[type]!).filter((key) => !conditional[type]?.includes(key)),
     ])
   const find = (type: string) => body.find((one: Body) => one.type === type)
   const unlessNone = { required: false, requiredUnless: ['authentication'], requiredUnlessIs: 'none' }

@@ -84,6 +84,7 @@ async function expectSame(nth: number): Promise<void> {
   const own = { teamId: host.teamId, ask, send }
   const chosen = cases.filter((_, at) => at % nth === 0)
   const verdicts: Verdict[] = await compareAll(own, mock, chosen, answers)
+  console.log("DBG", JSON.stringify(verdicts[0]).slice(0,1500))
   expect(verdicts.length).toBe(chosen.length)
   expect(findSetbacks(verdicts, readRatchet())).toEqual([])
 }

@@ -9,10 +9,10 @@ import {
   keepFields,
   type MappedMessage,
   mapMessage,
-  readFields,
   readKnownJson,
   readLimit,
   readLocator,
+  readOptionFields,
   refuseOperation,
 } from './messenger.ts'
 
@@ -129,7 +129,7 @@ const SIMPLE_MESSAGE = ['id', 'channel_id', 'author', 'content', 'timestamp', 't
 const SIMPLE_MEMBER = ['user', 'roles', 'permissions']
 
 function simplify(node: SourceNode, keys: string[]): { shape?: string } {
-  const { simplify: simple } = readFields(node, 'options')
+  const { simplify: simple } = readOptionFields(node, 'options')
   if (simple !== true) return {}
   return { shape: `$item.$sift($, function($v, $k) { $k in ${JSON.stringify(keys)} })` }
 }
@@ -138,7 +138,7 @@ function simplify(node: SourceNode, keys: string[]): { shape?: string } {
 function readContent(node: SourceNode): Fields {
   const { parameters } = node
   if (listObjects(objectOf(parameters.files).values).length > 0) throw new Error(FILE_STOP)
-  const { flags, message_reference: replyTo, wait: _, ...rest } = readFields(node, 'options')
+  const { flags, message_reference: replyTo, wait: _, ...rest } = readOptionFields(node, 'options')
   const embeds = objectOf(parameters.embeds).values
   const options = {
     ...MENTIONS,
@@ -179,7 +179,7 @@ function wrapEmbed({ author, color, video, thumbnail, image, ...rest }: Fields):
 
 /** By a webhook, whose answer n8n waits for only if it is told so. */
 function mapHook(node: SourceNode): MappedMessage {
-  const { wait } = readFields(node, 'options')
+  const { wait } = readOptionFields(node, 'options')
   if (isTemplate(wait)) throw new Error('an expression says whether it waits for the message')
   const { replyTo: _, ...config } = readContent(node)
   return { config, ...(wait === true ? {} : { shape: DONE }) }
@@ -188,7 +188,7 @@ function mapHook(node: SourceNode): MappedMessage {
 /** The first version, which has the webhook's URL in the node. */
 function mapOldHook(node: SourceNode, { report }: MapperTools): MappedMessage {
   const { text, webhookUri } = node.parameters
-  const options = readFields(node, 'options')
+  const options = readOptionFields(node, 'options')
   const { embeds, components, allowed_mentions, avatarUrl, attachments, payloadJson, ...rest } = options
   if (payloadJson || attachments) throw new Error(FILE_STOP)
   const message = 'The URL of the webhook is a secret: it is not in the node here, but in its credential.'

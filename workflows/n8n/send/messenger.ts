@@ -5,7 +5,7 @@ import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { needCredential } from '../signins/asking.ts'
 import { MESSENGERS } from '../signins/messengers.ts'
-import { isTemplate, keepTexts, listObjects, plainText, writeLiteral } from '../texts.ts'
+import { isTemplate, keepTexts, listObjects, plainText, splitPieces, writeLiteral } from '../texts.ts'
 
 /** What a node of ours does to be n8n's, and how its answer becomes what n8n's puts out. */
 export type MappedMessage = {
@@ -93,7 +93,7 @@ export function keepFields(fields: Fields): Fields {
 }
 
 /** The options of a node; throws if an expression gives them all. */
-export function readFields({ parameters }: SourceNode, key: string): Fields {
+export function readOptionFields({ parameters }: SourceNode, key: string): Fields {
   if (isTemplate(parameters[key])) throw new Error(`an expression gives all of its "${key}"`)
   return { ...objectOf(parameters[key]) }
 }
@@ -124,3 +124,16 @@ export function readAttachments(given: unknown): unknown {
     return keepTexts({ ...rest, ...(items === undefined ? {} : { fields: items }) })
   })
 }
+
+/** JavaScript that gives what n8n makes of a text: the value of its only expression, or the text around several. */
+export function writeCode(value: unknown): string {
+  if (!isTemplate(value)) return quote(plainText(value) ?? '')
+  const pieces = splitPieces(value).map((piece) => {
+    const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
+    return code === undefined ? quote(piece) : `(${code})`
+  })
+  return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
+}
+
+/** A text in JavaScript without braces, which would end the expression that it stands in. */
+const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

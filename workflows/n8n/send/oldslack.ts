@@ -6,8 +6,8 @@ import {
   keepFields,
   type MappedMessage,
   readAttachments,
-  readFields,
   readKnownJson,
+  readOptionFields,
   refuseOperation,
 } from './messenger.ts'
 
@@ -41,7 +41,7 @@ export function mapOldSlack(node: SourceNode, resource: string): MappedMessage {
 function postOld(node: SourceNode, isEphemeral: boolean): MappedMessage {
   const { parameters } = node
   const { authentication = 'accessToken', channel, text, user } = parameters
-  const { sendAsUser, mrkdwn, thread_ts: thread, ...rest } = readFields(node, 'otherOptions')
+  const { sendAsUser, mrkdwn, thread_ts: thread, ...rest } = readOptionFields(node, 'otherOptions')
   const options = {
     ...readParts(node),
     ...keepFields({
@@ -67,7 +67,7 @@ function postOld(node: SourceNode, isEphemeral: boolean): MappedMessage {
 
 function updateOld(node: SourceNode): MappedMessage {
   const { channelId, text, ts } = node.parameters
-  const options = { ...readParts(node), ...keepFields(readFields(node, 'updateFields')) }
+  const options = { ...readParts(node), ...keepFields(readOptionFields(node, 'updateFields')) }
   const config = { to: keepText(channelId), message: keepText(ts), text: keepText(text) }
   return {
     config: { operation: 'edit', ...config, ...(Object.keys(options).length === 0 ? {} : { options }) },

@@ -3,7 +3,7 @@ import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
-import { isTemplate, keepText, splitPieces } from '../texts.ts'
+import { isTemplate, keepText } from '../texts.ts'
 import {
   FILE_STOP,
   keepFields,
@@ -11,12 +11,13 @@ import {
   mapMessage,
   modeOf,
   readAttachments,
-  readFields,
   readKnownJson,
   readLimit,
   readLocator,
+  readOptionFields,
   refuseOperation,
   reportAttribution,
+  writeCode,
 } from './messenger.ts'
 import { mapOldSlack } from './oldslack.ts'
 
@@ -81,7 +82,7 @@ const ofChannel = (method: string, pick?: string, more: Record<string, string> =
 const OPERATIONS: Record<string, Reader> = {
   'message.post': postMessage,
   'message.update': (node, tools) => {
-    const options = { ...readContent(node, tools), ...keepFields(readFields(node, 'updateFields')) }
+    const options = { ...readContent(node, tools), ...keepFields(readOptionFields(node, 'updateFields')) }
     const { text, ...rest } = options
     return {
       config: {
@@ -137,7 +138,7 @@ const OPERATIONS: Record<string, Reader> = {
   'channel.open': call(
     'conversations.open',
     (node) => {
-      const { channelId, returnIm, users } = readFields(node, 'options')
+      const { channelId, returnIm, users } = readOptionFields(node, 'options')
       return {
         ...(channelId ? { channel: channelId } : {}),
         ...(returnIm ? { return_im: returnIm } : {}),
@@ -149,7 +150,7 @@ const OPERATIONS: Record<string, Reader> = {
   'channel.getAll': call(
     'conversations.list',
     (node) => {
-      const { types, excludeArchived } = readFields(node, 'filters')
+      const { types, excludeArchived } = readOptionFields(node, 'filters')
       return {
         ...(types ? { types: joinNames(types) } : {}),
         ...(excludeArchived ? { exclude_archived: excludeArchived } : {}),
@@ -194,7 +195,7 @@ function react(node: SourceNode, remove = false): MappedMessage {
 
 function readHistory(method: string): Reader {
   return (node, tools) => {
-    const { inclusive, latest, oldest } = readFields(node, 'filters')
+    const { inclusive, latest, oldest } = readOptionFields(node, 'filters')
     if (latest || oldest)
       throw new Error(
         'it names dates, which n8n turns into seconds: use a CHAT_MESSAGE with the seconds in its body',
@@ -242,7 +243,7 @@ function postMessage(node: SourceNode, tools: MapperTools): MappedMessage {
     mrkdwn,
     includeLinkToWorkflow: _,
     ...rest
-  } = readFields(node, 'otherOptions')
+  } = readOptionFields(node, 'otherOptions')
   const { text, ...content } = readContent(node, tools)
   const { replyValues } = objectOf(thread_ts)
   const { thread_ts: thread, reply_broadcast } = objectOf(replyValues)
@@ -321,13 +322,7 @@ function readBlocks(given: unknown): Fields {
       : { blocks, ...(more.attachments ? { attachments: more.attachments } : {}) }
   }
   // An expression gives the whole as a text or as an object, or makes some texts inside of the JSON.
-  const pieces = splitPieces(given).map((piece) => {
-    const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
-    return code === undefined ? JSON.stringify(piece) : `(${code})`
-  })
-  if (pieces.some((piece) => piece.includes('{{') || piece.includes('}}')))
-    throw new Error('its blocks are a text with expressions that is not understood')
-  const whole = pieces.length === 1 ? pieces[0] : `[${pieces.join(', ')}].join('')`
+  const whole = writeCode(given)
   return {
     blocks: `={{ (given => (typeof given === 'string' ? JSON.parse(given) : given).blocks)(${whole}) }}`,
   }

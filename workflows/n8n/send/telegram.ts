@@ -9,7 +9,7 @@ import {
   keepFields,
   type MappedMessage,
   mapMessage,
-  readFields,
+  readOptionFields,
   refuseOperation,
   reportAttribution,
 } from './messenger.ts'
@@ -32,7 +32,7 @@ type Reader = (node: SourceNode, tools: MapperTools) => MappedMessage
 function call(method: string, names: Record<string, string>, more = true): Reader {
   return (node) => {
     const own = Object.entries(names).map(([name, field]) => [field, node.parameters[name] ?? ''])
-    const additional = more ? readFields(node, 'additionalFields') : {}
+    const additional = more ? readOptionFields(node, 'additionalFields') : {}
     const markup = more ? readMarkup(node) : {}
     const body = { ...keepFields({ ...Object.fromEntries(own), ...additional }), ...markup }
     return { config: { operation: 'call', method, body } }
@@ -57,7 +57,7 @@ const OPERATIONS: Record<string, Reader> = {
     },
   }),
   'message.pinChatMessage': (node) => {
-    const { disable_notification: quiet } = readFields(node, 'additionalFields')
+    const { disable_notification: quiet } = readOptionFields(node, 'additionalFields')
     const { chatId, messageId } = node.parameters
     const more = quiet === true ? { disable_notification: true } : {}
     const body = { ...keepFields({ chat_id: chatId ?? '', message_id: messageId ?? '' }), ...more }
@@ -76,7 +76,7 @@ const OPERATIONS: Record<string, Reader> = {
       keepTexts({ ...one, ...objectOf(additionalFields) }),
     )
     const body = {
-      ...keepFields({ chat_id: node.parameters.chatId ?? '', ...readFields(node, 'additionalFields') }),
+      ...keepFields({ chat_id: node.parameters.chatId ?? '', ...readOptionFields(node, 'additionalFields') }),
       media,
     }
     return { config: { operation: 'call', method: 'sendMediaGroup', body } }
@@ -106,7 +106,11 @@ const OPERATIONS: Record<string, Reader> = {
 
 function sendMessage(node: SourceNode, tools: MapperTools): MappedMessage {
   const { parameters, version } = node
-  const { appendAttribution, message_thread_id: thread, ...fields } = readFields(node, 'additionalFields')
+  const {
+    appendAttribution,
+    message_thread_id: thread,
+    ...fields
+  } = readOptionFields(node, 'additionalFields')
   const { parse_mode = 'Markdown', ...options } = fields
   const attributes = appendAttribution ?? version >= 1.1
   // Only to such texts it adds its line.
@@ -129,7 +133,7 @@ function sendMessage(node: SourceNode, tools: MapperTools): MappedMessage {
 
 function editMessage(node: SourceNode): MappedMessage {
   const { parameters } = node
-  const { parse_mode, appendAttribution: _, ...options } = readFields(node, 'additionalFields')
+  const { parse_mode, appendAttribution: _, ...options } = readOptionFields(node, 'additionalFields')
   const place =
     parameters.messageType === 'inlineMessage'
       ? { message: keepText(parameters.inlineMessageId) }
@@ -183,7 +187,7 @@ function readMarkup(node: SourceNode): Fields {
   if (replyMarkup === 'none' || operation === 'sendMediaGroup') return {}
   if (isTemplate(replyMarkup)) throw new Error('an expression gives the kind of its buttons')
   const kind = String(replyMarkup)
-  const given = readFields(node, kind)
+  const given = readOptionFields(node, kind)
   if (kind === 'forceReply' || kind === 'replyKeyboardRemove') return { reply_markup: keepTexts(given) }
   const rows = listObjects(given.rows).flatMap(({ row }) => {
     const { buttons } = objectOf(row)
