@@ -27,7 +27,9 @@ const DONE = "{'success': true}"
 export function mapDiscord(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters, version } = node
   if (version < 2) return mapMessage(node, tools, 'discordWebhookApi', mapOldHook(node, tools))
-  const { authentication = 'botToken' } = parameters
+  const { authentication: given = 'botToken' } = parameters
+  // Some published collections have put expressions in the place of what was chosen.
+  const authentication = /^=?\{\{\s*\$credentials\.(\w+)\s*\}\}$/.exec(String(given))?.[1] ?? given
   const type = getOwn<string>(TYPES, String(authentication))
   if (type === undefined) throw new Error(`it signs in with "${authentication}"`)
   if (type === 'discordWebhookApi') {

@@ -27,17 +27,18 @@ export function mapMail(node: SourceNode, tools: MapperTools): MappedNode {
   reportErrors(node, tools)
   const { signIn, uses } = MESSENGERS.smtp!
   const need = needCredential(node, tools, { ...signIn, type: 'smtp', uses })
+  const hasCopies = Boolean(ccEmail || bccEmail)
   const config: Fields = {
     credentialId: requireCredential(node, tools, need),
     ...(fromEmail ? { from: keepText(fromEmail) } : {}),
-    ...(toEmail ? { to: keepText(toEmail) } : {}),
+    // Without any address it can be saved, and fails when it comes to it, as n8n's does.
+    ...(toEmail || !hasCopies ? { to: toEmail ? keepText(toEmail) : '={{ "" }}' } : {}),
     ...(ccEmail ? { cc: keepText(ccEmail) } : {}),
     ...(bccEmail ? { bcc: keepText(bccEmail) } : {}),
     ...(replyTo ? { replyTo: keepText(replyTo) } : {}),
     subject: keepText(subject),
     ...readTexts(node),
   }
-  if (![toEmail, ccEmail, bccEmail].some(Boolean)) throw new Error('it has no address that the mail goes to')
   return { ...mapEach('SEND_EMAIL', config), retry: { maxAttempts: 1 } }
 }
 

@@ -24,12 +24,26 @@ export function mapMessage(
   const { signIn, uses } = MESSENGERS[type]!
   const credentialId = requireCredential(node, tools, needCredential(node, tools, { ...signIn, type, uses }))
   reportErrors(node, tools)
-  const mapped = mapEach('CHAT_MESSAGE', { credentialId, ...config, output: 'answer' })
+  // What is left empty in n8n's editor is not there: the node fails when it comes to it, as n8n's does.
+  const filled = Object.entries(config).filter(([key, value]) => value !== '' || key === 'text')
+  const all = { credentialId, ...Object.fromEntries(filled), ...demandMessage(config), output: 'answer' }
+  const mapped = mapEach('CHAT_MESSAGE', all)
   return {
     ...mapped,
     // n8n's nodes retry only if that is set.
     retry: { maxAttempts: 1 },
     ...(shape === undefined ? {} : { shaper: shapeItems(shape) }),
+  }
+}
+
+/** What must be there to be saved. */
+function demandMessage({ operation, message, reaction, method }: Fields): Fields {
+  const empty = '={{ "" }}'
+  const isAbout = operation === 'edit' || operation === 'delete' || operation === 'react'
+  return {
+    ...(isAbout && !message ? { message: empty } : {}),
+    ...(operation === 'react' && !reaction ? { reaction: empty } : {}),
+    ...(operation === 'call' && !method ? { method: empty } : {}),
   }
 }
 

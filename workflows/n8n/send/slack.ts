@@ -24,7 +24,7 @@ import { mapOldSlack } from './oldslack.ts'
 /** Slack's node. */
 export function mapSlack(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters, version } = node
-  const { authentication = 'accessToken', resource = version < 2 ? 'channel' : 'message' } = parameters
+  const { authentication = 'accessToken', resource = 'message' } = parameters
   const type = authentication === 'oAuth2' ? 'slackOAuth2Api' : 'slackApi'
   if (version < 2) return mapMessage(node, tools, type, mapOldSlack(node, String(resource)))
   const usual = { message: 'post', channel: 'create', user: 'info', reaction: 'add', file: 'upload' }
