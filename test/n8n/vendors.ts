@@ -116,7 +116,7 @@ function tidy(value: unknown): unknown {
 }
 
 /** What a vendor answers. Texts with `refuse` in them are refused, as the vendor does. */
-export function answerVendor({ path, body }: Asked): Answer {
+export function answerVendor({ path, query, body }: Asked): Answer {
   const [, , vendor = ''] = path.split('/')
   const refused = body.includes('refuse')
   switch (vendor) {
@@ -136,6 +136,7 @@ export function answerVendor({ path, body }: Asked): Answer {
       return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path) }
     case 'discord':
       if (refused) return { status: 404, json: { message: 'Unknown Channel', code: 10003 } }
+      if (path.includes('/webhooks/') && query.get('wait') !== 'true') return { status: 204, text: '' }
       if (/\/(messages|members)$/.test(path) && body === '')
         return {
           json: [
