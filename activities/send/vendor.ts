@@ -42,7 +42,7 @@ export type ChatMessage = {
 export type ChatAnswer = { messageId: string | null; to: string | null; response: unknown; body?: unknown }
 
 /** One operation of one vendor. */
-export type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer>
+type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer>
 
 /** How one vendor takes messages. */
 export type ChatVendor = {
@@ -83,10 +83,10 @@ export type ChatLine = Handover & {
   ): Promise<ChatResponse>
 }
 
-export const CHAT_VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const CHAT_VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type ChatVerb = (typeof CHAT_VERBS)[number]
 export type ChatBody = { json: object } | { form: URLSearchParams | FormData } | { bytes: Uint8Array }
-export type ChatResponse = { body: unknown; headers: Record<string, string> }
+type ChatResponse = { body: unknown; headers: Record<string, string> }
 
 const MAX_ANSWER_BYTES = 1024 * 1024
 const EXCERPT = 300

@@ -48,7 +48,7 @@ function demandMessage({ operation, message, reaction, method }: Fields): Fields
 }
 
 /** A node behind it that makes n8n's item of each answer. Items of failed ones go on as they are. */
-export function shapeItems(shape: string): NonNullable<MappedNode['shaper']> {
+function shapeItems(shape: string): NonNullable<MappedNode['shaper']> {
   return {
     type: 'TRANSFORM',
     config: { expression: `$exists($item.error) ? $item : (${shape})` },
