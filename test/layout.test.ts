@@ -49,7 +49,7 @@ const SUBJECTS: Record<string, string[]> = {
     ...['alerts', 'alerts/anomaly', 'channels', 'notices', 'playbooks', 'reports'],
     ...['shifts', 'shifts/drift', 'shifts/sentiment', 'telemetry', 'usage'],
   ],
-  n8n: ['ai', 'nodes', 'signins'],
+  n8n: ['ai', 'nodes', 'send', 'signins'],
   nodes: ['kit', 'lists', 'models'],
   operation: [],
   people: [],
@@ -85,6 +85,7 @@ const SHARED = {
   nodes: 'our types of nodes, and those of n8n',
   reports: 'of the audit, and those that monitoring sends on a schedule',
   secrets: 'those in graphs, and what secrets in any text look like',
+  send: 'what nodes send, and those of n8n that do',
 }
 
 /** `typeOnly`: the import disappears when types are stripped. */

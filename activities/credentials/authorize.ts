@@ -67,6 +67,13 @@ const PASSES: Partial<Record<CredentialType, Pass>> = {
   DISCORD:
     ({ botToken }) =>
     () => ({ headers: { authorization: `Bot ${botToken}` } }),
+  MATTERMOST: bearer('accessToken'),
+  WHATSAPP: bearer('accessToken'),
+  TWILIO: ({ accountSid, apiKeySid, authToken }, credentials) => {
+    const pair = Buffer.from(`${apiKeySid ?? accountSid}:${authToken}`).toString('base64')
+    credentials.tell(pair)
+    return () => ({ headers: { authorization: `Basic ${pair}` } })
+  },
   NOTION:
     ({ apiKey }) =>
     ({ headers }) => ({
@@ -126,16 +133,16 @@ function restrict(opened: OpenedCredential, pass: HttpPass): HttpPass {
 }
 
 /**
- * Where the requests of a credential may go: its own `allowedHosts`, the host of its own base URL, or the vendor's
- * hosts, by TLS. Undefined: anywhere.
+ * Where the requests of a credential may go: its own `allowedHosts`, the host of its own URL, or the vendor's hosts, by
+ * TLS. Undefined: anywhere.
  */
 export function listAllowedHosts({
   type,
   data,
 }: Pick<OpenedCredential, 'type' | 'data'>): string[] | undefined {
-  const { allowedHosts, baseUrl, endpoint } = data
+  const { allowedHosts, baseUrl, endpoint, webhookUrl } = data
   if (Array.isArray(allowedHosts)) return allowedHosts
-  for (const address of [baseUrl, endpoint]) {
+  for (const address of [baseUrl, endpoint, webhookUrl]) {
     const url = typeof address === 'string' ? URL.parse(address) : null
     if (url) return [`${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`]
   }

@@ -2,15 +2,23 @@ import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import type { CredentialType } from '../../db/credentials/types.ts'
 import { isObject } from '../../workflows/json.ts'
-import { MAX_MAIL_BYTES } from '../../workflows/nodes/messages.ts'
+import {
+  type Button,
+  buttonsField,
+  type ChatOperation,
+  MAX_MAIL_BYTES,
+} from '../../workflows/nodes/messages.ts'
 import { authorizeWith, type HttpPass, listAllowedHosts } from '../credentials/authorize.ts'
 import type { Credentials } from '../credentials/credentials.ts'
-import { DISCORD } from '../send/discord.ts'
+import { DISCORD, DISCORD_WEBHOOK } from '../send/discord.ts'
 import { openFiles } from '../send/files.ts'
+import { MATTERMOST } from '../send/mattermost.ts'
 import { type Handover, type Once, sendOnce } from '../send/once.ts'
 import { SLACK } from '../send/slack.ts'
 import { TELEGRAM } from '../send/telegram.ts'
+import { TWILIO } from '../send/twilio.ts'
 import { type ChatMessage, type ChatVendor, openLine } from '../send/vendor.ts'
+import { WHATSAPP } from '../send/whatsapp.ts'
 import { renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
@@ -18,56 +26,95 @@ import type { NodeContext, NodeRunner } from './kit/node.ts'
 /** How often the bytes of a message's files are held at once: as they are, as parts of a form, and as its body. */
 export const HELD_FOR_CHAT = 3
 
-const VENDORS: Partial<Record<CredentialType, ChatVendor>> = { SLACK, TELEGRAM, DISCORD }
+const VENDORS: Partial<Record<CredentialType, ChatVendor>> = {
+  SLACK,
+  TELEGRAM,
+  DISCORD,
+  DISCORD_WEBHOOK,
+  MATTERMOST,
+  WHATSAPP,
+  TWILIO,
+}
 
 const idText = v.union([
   v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200)),
   v.pipe(v.number(), v.integer(), v.transform(String)),
 ])
 
+/** What comes out the same when it is done once more. All else is done at most once. */
+const REPEATABLE: ReadonlySet<ChatOperation> = new Set(['edit', 'delete', 'react', 'action'])
+
+const MAX_BODY = 1024 * 1024
+
 /**
- * CHAT_MESSAGE: sends a message to a channel, and outputs {messageId, to, response} as the vendor answers. Retried:
- * 429 and what else says so (after the vendor's delay), and what never reached the vendor. Final: what it refuses
- * (ChatRefused, Http401 and so on), and a config that cannot be sent (InvalidConfig). If it is not known whether the
- * message was taken, it is sent again only where the vendor recognises it, or with `repeat`; else the node fails for
- * good (ChatUncertain).
+ * CHAT_MESSAGE: does something with a message of a chat, and outputs {messageId, to, response} as the vendor answers,
+ * or its whole answer. Retried: 429 and what else says so (after the vendor's delay), and what never reached the
+ * vendor. Final: what it refuses (ChatRefused, Http401 and so on), and a config that cannot be sent (InvalidConfig). If
+ * it is not known whether a message was taken, it is sent again only where the vendor recognises it, or with `repeat`;
+ * else the node fails for good (ChatUncertain). Edits, deletions, reactions and methods that only read are made again.
  */
 export const runChatMessage: NodeRunner = async (context) => {
   const { config, credentials } = context
   if (!credentials) throw new Error('only attempts send messages')
+  const operation = (config.operation ?? 'send') as ChatOperation
+  const method = operation === 'call' ? await renderText(context, 'method') : undefined
   async function findVendor() {
     const opened = await credentials!.open(config.credentialId, 'CHAT')
     const vendor = VENDORS[opened.type]
     if (!vendor) throw invalidConfig('credentialId', `is of the type ${opened.type}, which is no chat`)
-    return { opened, vendor }
+    const deed = vendor.deeds[operation]
+    if (!deed)
+      throw invalidConfig('operation', `must not be ${operation}: ${vendor.name} has nothing like it`)
+    return { opened, vendor, deed }
   }
   async function send(handover: Handover) {
-    const { opened, vendor } = await findVendor()
-    const message = await renderMessage(context, vendor)
+    const { opened, vendor, deed } = await findVendor()
+    const message = await renderMessage(context, vendor, operation, method)
     const pass = await findPass(opened, credentials!)
-    return vendor.send(message, openLine(context, vendor, opened, pass, handover))
+    const { body, ...answer } = await deed(message, openLine(context, vendor, opened, pass, handover))
+    return config.output === 'answer' ? (body ?? answer.response) : answer
   }
-  const knownFor = async () => (await findVendor()).vendor.knownForMs
-  const repeat = config.repeat === true
-  const once: Once = { what: 'The message', uncertain: 'ChatUncertain', repeat, knownFor }
+  const { vendor } = await findVendor()
+  const repeat =
+    config.repeat === true ||
+    REPEATABLE.has(operation) ||
+    (method !== undefined && vendor.reads?.(method) === true)
+  const knownFor = async () => (operation === 'send' ? vendor.knownForMs : 0)
+  const once: Once = {
+    what: operation === 'send' ? 'The message' : 'The request',
+    ...{ uncertain: 'ChatUncertain', repeat, knownFor },
+  }
   return { output: await sendOnce(context, once, send) }
 }
 
-/** Telegram has its token in the path, so nothing is added to its requests. */
+/** Those have their secret in the URL, so nothing is added to their requests. */
+const IN_URL: ReadonlySet<CredentialType> = new Set(['TELEGRAM', 'DISCORD_WEBHOOK'])
+
 async function findPass(
   opened: Parameters<typeof authorizeWith>[0],
   credentials: Credentials,
 ): Promise<HttpPass> {
-  if (opened.type !== 'TELEGRAM') return authorizeWith(opened, credentials)
+  if (!IN_URL.has(opened.type)) return authorizeWith(opened, credentials)
+  // The last part of such a URL is the token, which may turn up alone.
+  const token =
+    opened.type === 'DISCORD_WEBHOOK'
+      ? String(opened.data.webhookUrl).match(/([^/?#]+)\/?(?:[?#].*)?$/s)
+      : null
+  if (token?.[1]) credentials.tell(token[1])
   return { allowedHosts: listAllowedHosts(opened) ?? [] }
 }
 
-async function renderMessage(context: NodeContext, vendor: ChatVendor): Promise<ChatMessage> {
+async function renderMessage(
+  context: NodeContext,
+  vendor: ChatVendor,
+  operation: ChatOperation,
+  method: string | undefined,
+): Promise<ChatMessage> {
   const { config, bindings, evaluator, idempotencyKey } = context
-  const [to, thread, replyTo] = await Promise.all(
-    ['to', 'thread', 'replyTo'].map((key) => renderId(context, key)),
+  const [to, from, thread, replyTo, message] = await Promise.all(
+    ['to', 'from', 'thread', 'replyTo', 'message'].map((key) => renderId(context, key)),
   )
-  if (to === undefined) throw invalidConfig('to', 'must be the id of a channel or a chat')
+  demandPlace(vendor, operation, { to, message })
   const format = config.format as ChatMessage['format']
   if (format !== undefined && !vendor.formats.includes(format))
     throw invalidConfig('format', `must be ${vendor.formats.join(' or ')} for ${vendor.name}`)
@@ -85,10 +132,66 @@ async function renderMessage(context: NodeContext, vendor: ChatVendor): Promise<
     const where = files.length > 0 ? `${vendor.name} with files` : vendor.name
     throw invalidConfig('text', `must have at most ${most} characters for ${where}`)
   }
-  if (files.length === 0 && (text ?? '').trim() === '' && Object.keys(options).length === 0)
+  const buttons = await renderButtons(context, vendor)
+  const says = files.length > 0 || (text ?? '').trim() !== '' || Object.keys(options).length > 0
+  if ((operation === 'send' || (operation === 'edit' && buttons.length === 0)) && !says)
     throw invalidConfig('text', 'must have a value, but it is empty')
-  const key = createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
-  return { to, text, format, thread, replyTo, files, options, key }
+  const body = (await evaluator.render(config.body ?? {}, bindings)) as unknown
+  if (!isObject(body)) throw invalidConfig('body', 'must be an object')
+  if (JSON.stringify(body).length > MAX_BODY)
+    throw invalidConfig('body', `must have at most ${MAX_BODY} characters as JSON`)
+  const short = async (key: 'reaction' | 'action') => {
+    const value = config[key] === undefined ? undefined : await renderText(context, key)
+    if (value !== undefined && (value.trim() === '' || value.length > 100))
+      throw invalidConfig(key, 'must have 1 to 100 characters')
+    return value
+  }
+  return {
+    ...{ to, from, text, format, thread, replyTo, files, buttons, options, message, method, body },
+    reaction: operation === 'react' ? await short('reaction') : undefined,
+    remove: config.remove === true,
+    action: operation === 'action' ? await short('action') : undefined,
+    key: createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32),
+  }
+}
+
+/** Throws a NodeFailure without the place that an operation is about. */
+function demandPlace(
+  vendor: ChatVendor,
+  operation: ChatOperation,
+  { to, message }: Pick<ChatMessage, 'to' | 'message'>,
+): void {
+  const isPlaced = vendor.fixedPlace || operation === 'call' || (vendor === TELEGRAM && operation === 'edit')
+  // Posts and messages with ids of their own need no channel.
+  const hasOwnId = operation !== 'send' && operation !== 'action' && NAMED_BY_ID.has(vendor)
+  if (to === undefined && !isPlaced && !hasOwnId)
+    throw invalidConfig('to', 'must be the id of a channel or a chat')
+  if (message === undefined && ['edit', 'delete', 'react'].includes(operation))
+    throw invalidConfig('message', 'must be the id of a message')
+}
+
+const NAMED_BY_ID: ReadonlySet<ChatVendor> = new Set([MATTERMOST, TWILIO])
+
+async function renderButtons(
+  { config, bindings, evaluator }: NodeContext,
+  vendor: ChatVendor,
+): Promise<Button[][]> {
+  if (config.buttons === undefined) return []
+  const parsed = v.safeParse(buttonsField, await evaluator.render(config.buttons, bindings))
+  if (!parsed.success) throw invalidConfig('buttons', parsed.issues[0].message)
+  if (!vendor.buttons) throw invalidConfig('buttons', `must not be there: ${vendor.name} has none`)
+  const { rows, perRow } = vendor.buttons
+  // A list without rows of its own is a row for each few.
+  const given = parsed.output as (Button | Button[])[]
+  const flat = given.filter((one): one is Button => !Array.isArray(one))
+  const made = flat.length > 0 ? chunk(flat, perRow) : (given as Button[][])
+  if (made.length > rows || made.some((row) => row.length > perRow))
+    throw invalidConfig('buttons', `must have at most ${rows} rows of ${perRow} buttons for ${vendor.name}`)
+  return made
+}
+
+function chunk<T>(list: T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size))
 }
 
 async function renderId(

@@ -33,6 +33,8 @@ export type Handover = {
   begin(): Promise<void>
   /** The other side has said that it has not taken the message, or was never reached. */
   refused(): void
+  /** An earlier attempt may have handed it over: what the other side refuses may be done already. */
+  again?: boolean
 }
 
 export type Once = {
@@ -81,6 +83,7 @@ export async function sendOnce(
   let output: unknown
   try {
     output = await send({
+      again: known !== undefined,
       async begin() {
         signal.throwIfAborted()
         stage.noting = true

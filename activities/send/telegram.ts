@@ -1,5 +1,6 @@
 import { isObject } from '../../workflows/json.ts'
-import { NodeFailure } from '../nodes/kit/failure.ts'
+import type { Button } from '../../workflows/nodes/messages.ts'
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import {
   type ChatAnswer,
   type ChatBody,
@@ -10,12 +11,17 @@ import {
   dropEmpty,
   fillForm,
   tidyLine,
+  toFields,
   unreadable,
 } from './vendor.ts'
 
 const PARSE_MODES = { plain: undefined, markdown: 'MarkdownV2', html: 'HTML' } as const
+const METHOD = /^[A-Za-z]{1,100}$/
 
-/** https://core.telegram.org/bots/api: sendMessage, sendDocument and sendMediaGroup. The token is in the path. */
+/** It says so of what an earlier attempt has done. */
+const DONE = /message is not modified|message to delete not found/i
+
+/** https://core.telegram.org/bots/api. The token is in the path. */
 export const TELEGRAM: ChatVendor = {
   name: 'Telegram',
   baseUrl: 'https://api.telegram.org',
@@ -23,50 +29,97 @@ export const TELEGRAM: ChatVendor = {
   maxCaption: 1_024,
   maxFiles: 10,
   formats: ['plain', 'markdown', 'html'],
-  reserved: ['chat_id', 'text', 'caption', 'parse_mode', 'message_thread_id', 'document', 'media'],
+  reserved: ['chat_id', 'text', 'caption', 'message_thread_id', 'document', 'media', 'message_id'],
   knownForMs: 0,
-  async send(message, line) {
-    const { text, files, options } = message
-    const common = dropEmpty({
-      chat_id: message.to,
-      message_thread_id: toNumber(message.thread),
-      ...(message.replyTo === undefined
-        ? {}
-        : { reply_parameters: { message_id: toNumber(message.replyTo) } }),
-    })
-    const parseMode = PARSE_MODES[message.format ?? 'plain']
-    const [only] = files
-    if (!only) {
-      const json = { ...options, ...common, ...dropEmpty({ text, parse_mode: parseMode }) }
-      return ask(message, line, 'sendMessage', { json })
-    }
-    const caption = dropEmpty({ caption: text, parse_mode: text === undefined ? undefined : parseMode })
-    if (files.length === 1) {
-      const fields = toFields({ ...options, ...common, ...caption })
-      return ask(message, line, 'sendDocument', { form: await fillForm(fields, files, () => 'document') })
-    }
-    const last = files.length - 1
-    const media = files.map((_, i) => ({
-      type: 'document',
-      media: `attach://file${i}`,
-      // The caption of the last one is shown below all of them.
-      ...(i === last ? caption : {}),
-    }))
-    const fields = toFields({ ...options, ...common, media })
-    return ask(message, line, 'sendMediaGroup', { form: await fillForm(fields, files, (i) => `file${i}`) })
+  buttons: { rows: 100, perRow: 8 },
+  reads: (method) => /^get[A-Z]/.test(method),
+  deeds: {
+    send: sendMessage,
+    edit(message, line) {
+      const { text, format, options } = message
+      const json = {
+        ...options,
+        ...dropEmpty({ ...place(message), text, parse_mode: PARSE_MODES[format ?? 'plain'] }),
+        ...keyboard(message.buttons),
+      }
+      return ask(message, line, text === undefined ? 'editMessageReplyMarkup' : 'editMessageText', { json })
+    },
+    delete: (message, line) =>
+      ask(message, line, 'deleteMessage', { json: { ...message.options, ...place(message) } }),
+    react(message, line) {
+      const { reaction, remove, options } = message
+      const own = /^\d{5,}$/.test(reaction ?? '')
+      const one = own
+        ? { type: 'custom_emoji', custom_emoji_id: reaction }
+        : { type: 'emoji', emoji: reaction }
+      const json = { ...options, ...place(message), reaction: remove ? [] : [one] }
+      return ask(message, line, 'setMessageReaction', { json })
+    },
+    action(message, line) {
+      const { to, thread, action = 'typing', options } = message
+      const json = { ...options, ...dropEmpty({ chat_id: to, message_thread_id: toNumber(thread), action }) }
+      return ask(message, line, 'sendChatAction', { json })
+    },
+    call(message, line) {
+      const { method = '', body } = message
+      if (!METHOD.test(method))
+        throw invalidConfig('method', 'must be a method of Telegram, such as answerCallbackQuery')
+      return ask(message, line, method, { json: body })
+    },
   },
+}
+
+/** Which message it is about. One that was sent by way of a query has no chat. */
+function place({ to, message }: ChatMessage) {
+  return to === undefined ? { inline_message_id: message } : { chat_id: to, message_id: toNumber(message) }
+}
+
+function keyboard(buttons: Button[][]): object {
+  if (buttons.length === 0) return {}
+  const rows = buttons.map((row) =>
+    row.map(({ text, url, value }) =>
+      url === undefined ? { text, callback_data: value ?? text } : { text, url },
+    ),
+  )
+  return { reply_markup: { inline_keyboard: rows } }
+}
+
+function sendMessage(message: ChatMessage, line: ChatLine): Promise<ChatAnswer> {
+  const { text, files, options } = message
+  const common = {
+    ...dropEmpty({ chat_id: message.to, message_thread_id: toNumber(message.thread) }),
+    ...(message.replyTo === undefined ? {} : { reply_parameters: { message_id: toNumber(message.replyTo) } }),
+    ...keyboard(message.buttons),
+  }
+  const parseMode = PARSE_MODES[message.format ?? 'plain']
+  const [only] = files
+  if (!only) {
+    const json = { ...options, ...common, ...dropEmpty({ text, parse_mode: parseMode }) }
+    return ask(message, line, 'sendMessage', { json })
+  }
+  return sendFiles(message, line, { ...options, ...common }, text === undefined ? undefined : parseMode)
+}
+
+async function sendFiles(message: ChatMessage, line: ChatLine, common: object, parseMode?: string) {
+  const { text, files } = message
+  const caption = dropEmpty({ caption: text, parse_mode: parseMode })
+  if (files.length === 1) {
+    const form = await fillForm(toFields({ ...common, ...caption }), files, () => 'document')
+    return ask(message, line, 'sendDocument', { form })
+  }
+  const last = files.length - 1
+  const media = files.map((_, i) => ({
+    type: 'document',
+    media: `attach://file${i}`,
+    // The caption of the last one is shown below all of them.
+    ...(i === last ? caption : {}),
+  }))
+  const form = await fillForm(toFields({ ...common, media }), files, (i) => `file${i}`)
+  return ask(message, line, 'sendMediaGroup', { form })
 }
 
 function toNumber(id: string | undefined): number | undefined {
   return id === undefined ? undefined : Number(id)
-}
-
-/** In a form, what is no text is JSON. */
-function toFields(values: object): Record<string, string> {
-  const entries = Object.entries(values)
-  return Object.fromEntries(
-    entries.map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
-  )
 }
 
 async function ask(
@@ -77,9 +130,10 @@ async function ask(
 ): Promise<ChatAnswer> {
   const token = encodeURIComponent(String(line.credential.data.botToken)).replaceAll('%3A', ':')
   await line.begin()
-  const { body, headers } = await line.post({ path: `bot${token}/${method}` }, sent)
+  const isDone = (said: unknown) => DONE.test(String(Object(said).description))
+  const { body, headers } = await line.post({ path: `bot${token}/${method}` }, sent, isDone)
   if (!isObject(body) || typeof body.ok !== 'boolean') throw unreadable('Telegram')
-  if (!body.ok) {
+  if (!body.ok && !(line.again && isDone(body))) {
     line.refused()
     const said = typeof body.description === 'string' ? body.description : 'it does not say why'
     const retryable = body.error_code === 429
@@ -90,10 +144,11 @@ async function ask(
     })
   }
   const first = Array.isArray(body.result) ? body.result[0] : body.result
-  const { message_id: id, chat } = Object(first)
+  const { message_id: id = message.message, chat } = Object(first)
   return {
     messageId: id === undefined ? null : String(id),
-    to: String(Object(chat).id ?? message.to),
-    response: body.result,
+    to: String(Object(chat).id ?? message.to ?? '') || null,
+    response: body.result ?? body,
+    body,
   }
 }

@@ -1,35 +1,54 @@
 import type { OpenedCredential } from '../../db/credentials/open.ts'
+import type { Button, ChatOperation } from '../../workflows/nodes/messages.ts'
 import type { HttpPass } from '../credentials/authorize.ts'
 import type { OpenFile } from '../files/files.ts'
 import { HttpError } from '../http/httperror.ts'
 import { requestFailure } from '../nodes/http.ts'
-import { NodeFailure } from '../nodes/kit/failure.ts'
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { readRetryAfter } from '../nodes/kit/retryafter.ts'
 import type { Handover } from './once.ts'
 
-/** A message as a node has it. */
+/** What a node has for a vendor. What its operation needs is there. */
 export type ChatMessage = {
-  to: string
+  to: string | undefined
+  /** The sender, where one account has several. */
+  from: string | undefined
   text: string | undefined
   format: 'plain' | 'markdown' | 'html' | undefined
   thread: string | undefined
   replyTo: string | undefined
   files: OpenFile[]
+  buttons: Button[][]
   /** What the vendor knows beyond that, in its own words. */
   options: Record<string, unknown>
+  /** The message that is edited, deleted or reacted to. */
+  message: string | undefined
+  reaction: string | undefined
+  /** The reaction is taken back. */
+  remove: boolean
+  action: string | undefined
+  /** The vendor's own method, and what it is given. */
+  method: string | undefined
+  body: Record<string, unknown>
   /** The same for every attempt: 32 hexadecimal digits. */
   key: string
 }
 
-/** What a node outputs of a message. `messageId` is null where the vendor gives none. */
-export type ChatAnswer = { messageId: string | null; to: string; response: unknown }
+/**
+ * What a node outputs of a message. `messageId` is null where the vendor gives none. `body` is the whole answer, unless
+ * that is `response`.
+ */
+export type ChatAnswer = { messageId: string | null; to: string | null; response: unknown; body?: unknown }
+
+/** One operation of one vendor. */
+type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer>
 
 /** How one vendor takes messages. */
 export type ChatVendor = {
   name: string
-  /** Where its API is, unless the credential has a `baseUrl`. */
-  baseUrl: string
+  /** Where its API is, unless the credential has a `baseUrl`. Without it the credential says where. */
+  baseUrl?: string
   /** The most characters that a text may have: of one alone, and of one with files. */
   maxText: number
   maxCaption: number
@@ -39,7 +58,13 @@ export type ChatVendor = {
   reserved: readonly string[]
   /** For how long the vendor recognises a message that is sent again. */
   knownForMs: number
-  send(message: ChatMessage, line: ChatLine): Promise<ChatAnswer>
+  /** The buttons that a message may have; without it none. */
+  buttons?: { rows: number; perRow: number }
+  /** The credential names the only place that it sends to. */
+  fixedPlace?: true
+  /** Whether one of its own methods only reads, so that it can be called again. */
+  reads?(method: string): boolean
+  deeds: { send: ChatDeed } & Partial<Record<ChatOperation, ChatDeed>>
 }
 
 /** A connection to one vendor, for one message. */
@@ -48,11 +73,18 @@ export type ChatLine = Handover & {
   /**
    * Sends a request to `path` of the API, or to a URL that the vendor has given, which gets nothing of the credential.
    * Resolves with the JSON of a response with status 200 to 299, or its text. Throws a NodeFailure otherwise; if it
-   * says that nothing was done, the message counts as refused.
+   * says that nothing was done, the message counts as refused. With `isDone`, a refusal by which an earlier attempt
+   * has already done it is an answer too.
    */
-  post(to: { path: string } | { url: string }, body: ChatBody): Promise<ChatResponse>
+  post(
+    to: ({ path: string } | { url: string }) & { verb?: ChatVerb },
+    body?: ChatBody,
+    isDone?: (body: unknown, status: number) => boolean,
+  ): Promise<ChatResponse>
 }
 
+const CHAT_VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+export type ChatVerb = (typeof CHAT_VERBS)[number]
 export type ChatBody = { json: object } | { form: URLSearchParams | FormData } | { bytes: Uint8Array }
 type ChatResponse = { body: unknown; headers: Record<string, string> }
 
@@ -72,18 +104,18 @@ export function openLine(
 ): ChatLine {
   const { name } = vendor
   const { baseUrl } = credential.data
-  const base = (typeof baseUrl === 'string' ? baseUrl : vendor.baseUrl).replace(/\/+$/, '')
+  const base = (typeof baseUrl === 'string' ? baseUrl : (vendor.baseUrl ?? '')).replace(/\/+$/, '')
 
-  async function post(to: { path: string } | { url: string }, body: ChatBody): Promise<ChatResponse> {
+  const post: ChatLine['post'] = async (to, body, isDone) => {
     const own = 'path' in to
     const { allowedHosts } = pass
-    const encoded = await encodeBody(body)
+    const encoded = body === undefined ? undefined : await encodeBody(body)
     const response = await http
       .request({
-        method: 'POST',
+        method: to.verb ?? 'POST',
         url: own ? `${base}/${to.path}` : to.url,
-        headers: { 'content-type': encoded.type, accept: 'application/json' },
-        body: encoded.bytes,
+        headers: { ...(encoded ? { 'content-type': encoded.type } : {}), accept: 'application/json' },
+        ...(encoded ? { body: encoded.bytes } : {}),
         signal,
         maxBytes: MAX_ANSWER_BYTES,
         redirects: 'none',
@@ -97,6 +129,7 @@ export function openLine(
     const text = Buffer.from(response.body).toString()
     const parsed = parseJson(text)
     if (status >= 200 && status < 300) return { body: parsed ?? text, headers }
+    if (handover.again && isDone?.(parsed, status)) return { body: parsed, headers }
     // A server that fails may have done what it was asked for.
     if (status < 500) handover.refused()
     const retryable = status >= 500 || status === 429 || status === 408
@@ -128,10 +161,10 @@ export function delayOf(headers: Record<string, string>, body: unknown): { retry
   return { retryAfterMs: Math.max(byHeader ?? 0, byBody ?? 0) }
 }
 
-/** What a vendor says of an error: Slack in `error`, Telegram in `description`, Discord in `message`. */
+/** What a vendor says of an error: Slack in `error`, Telegram in `description`, Discord in `message`, Meta below `error`. */
 function describe(body: unknown): string {
   const { error, description, message } = Object(body)
-  const said = [description, message, error].find((value) => typeof value === 'string')
+  const said = [description, message, error, Object(error).message].find((value) => typeof value === 'string')
   return said === undefined ? '' : `: ${tidyLine(said)}`
 }
 
@@ -184,4 +217,40 @@ function parseJson(text: string): unknown {
 /** The failure for an answer that says neither that the message was taken nor that it was not. */
 export function unreadable(name: string): NodeFailure {
   return new NodeFailure(`${name} responded with something that cannot be read`, { type: 'InvalidResponse' })
+}
+
+/** The verb and the path of a method such as `PUT channels/1/pins/2`. Throws a NodeFailure for others. */
+export function readMethod(method: string | undefined, name: string): { verb: ChatVerb; path: string } {
+  const [, verb, path = ''] =
+    /^([A-Z]+) +\/*([\w@%:.,~+-]+(?:\/[\w@%:.,~+-]+)*(?:\?[^\s#]*)?)$/.exec(method ?? '') ?? []
+  const known = CHAT_VERBS.find((one) => one === verb)
+  if (known === undefined || path.split(/[/?]/).includes('..'))
+    throw invalidConfig(
+      'method',
+      `must be one of ${CHAT_VERBS.join(', ')} and a path of the API of ${name}, such as POST messages`,
+    )
+  return { verb: known, path }
+}
+
+/** Whether a method with its verb in front only reads. */
+export const isGet = (method: string) => /^GET\b/.test(method)
+
+/** Calls a method that is a verb and a path, with a body as JSON. */
+export async function callByVerb(name: string, { method, body }: ChatMessage, line: ChatLine, prefix = '') {
+  const { verb, path } = readMethod(method, name)
+  await line.begin()
+  const { body: answer } = await line.post(
+    { path: prefix + path, verb },
+    verb === 'GET' || Object.keys(body).length === 0 ? undefined : { json: body },
+  )
+  const { id } = Object(answer)
+  return { messageId: typeof id === 'string' ? id : null, to: null, response: answer }
+}
+
+/** Values as the fields of a form: what is no text is JSON. Those that are undefined or null are left out. */
+export function toFields(values: object): Record<string, string> {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null)
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
+  )
 }

@@ -13,6 +13,7 @@ import {
 } from './cases.ts'
 import type { Mock } from './mock.ts'
 import { findDifference } from './varying.ts'
+import { listVendorKeys } from './vendors.ts'
 
 /** A running Perdure. `send` takes a path. */
 export type Host = {
@@ -71,7 +72,7 @@ async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers)
   }
   let imported: { id: string; report: ImportReport }
   try {
-    imported = await importCase(host, mock.url, one, problems)
+    imported = await importCase(host, mock, one, problems)
   } catch (error) {
     const refusal = error instanceof Error ? error.message : String(error)
     return judge('the import was refused', recorded.calls[0] ?? null, refusal, { verdict: 'reported' })
@@ -97,28 +98,33 @@ async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers)
   return judge('', null, null, { inside })
 }
 
-/** The credentials of models, by the host that has them. */
-const keys = new WeakMap<Host, Promise<string>>()
+/** Our credentials by the ids of n8n's, of each host that has them. */
+const keys = new WeakMap<Host, Promise<Record<string, string>>>()
 
-function keepModelKey(host: Host, mockUrl: string): Promise<string> {
-  const data = { baseUrl: `${mockUrl}/v1`, apiKey: 'key' }
-  const json = { teamId: host.teamId, name: 'Model of the cases', type: 'OPENAI_COMPATIBLE', data }
-  const made =
-    keys.get(host) ?? host.ask<{ id: string }>('POST', '/api/credentials', json).then(({ id }) => id)
+function keepKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+  const made = keys.get(host) ?? makeKeys(host, mock)
   keys.set(host, made)
   return made
 }
 
+async function makeKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+  const model = { id: MODEL_KEY, as: 'OPENAI_COMPATIBLE', ours: { baseUrl: `${mock.url}/v1`, apiKey: 'key' } }
+  const made: Record<string, string> = {}
+  for (const { id, as, ours } of [model, ...listVendorKeys(mock.url, mock.mailPort)]) {
+    const json = { teamId: host.teamId, name: `${id} of the cases`, type: as, data: ours }
+    made[id] = (await host.ask<{ id: string }>('POST', '/api/credentials', json)).id
+  }
+  return made
+}
+
 /** Creates and activates the workflow of a case; its problems are added to the list. Throws if it is refused. */
-async function importCase(host: Host, mockUrl: string, one: Case, problems: ImportProblem[]) {
+async function importCase(host: Host, mock: Mock, one: Case, problems: ImportProblem[]) {
   const { teamId } = host
   const workflows: Record<string, string> = {}
   const load = async (document: N8nDocument) => {
-    const workflow = mapTexts(document, (text) => text.replaceAll(MOCK, mockUrl))
+    const workflow = mapTexts(document, (text) => text.replaceAll(MOCK, mock.url))
     const path = '/api/workflows/import'
-    const credentials = one.name.startsWith('agents-')
-      ? { [MODEL_KEY]: await keepModelKey(host, mockUrl) }
-      : {}
+    const credentials = /^(agents|messages)-/.test(one.name) ? await keepKeys(host, mock) : {}
     const json = { teamId, workflow, workflows, credentials }
     const imported = await host.ask<{ id: string; report: ImportReport }>('POST', path, json)
     problems.push(...imported.report.problems)

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
 import { askModel, readAsking } from './model.ts'
+import { answerVendor, readVendorAsking, type VendorAsking } from './vendors.ts'
 
 export type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
 export type Asked = {
@@ -21,12 +23,16 @@ const THINGS = [
 
 export type Mock = Awaited<ReturnType<typeof startMock>>
 
-/** What a request to the model had, by the names of the models, which are those of the cases. */
-export type Asking = ReturnType<typeof readAsking>
+/** What a request to the model or to a vendor of messages had, or a mail. */
+export type Asking = ReturnType<typeof readAsking> | VendorAsking
 
 /** Starts the loopback server that the cases call as `http://mock.test`. It keeps only what its model was asked. */
 export async function startMock() {
   const askings = new Map<string, Asking[]>()
+  const mailbox = await startMailbox()
+  const note = (name: string | undefined, asking: Asking) => {
+    if (name !== undefined) askings.set(name, [...(askings.get(name) ?? []), asking])
+  }
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '/', 'http://mock.test')
     const chunks: Buffer[] = []
@@ -34,23 +40,20 @@ export async function startMock() {
     const own = `http://${request.headers.host}`
     if (url.pathname === '/v1/chat/completions') {
       const asking = readAsking(JSON.parse(Buffer.concat(chunks).toString()))
-      askings.set(asking.model, [...(askings.get(asking.model) ?? []), asking])
+      note(asking.model, asking)
     }
-    const {
-      status = 200,
-      headers,
-      json,
-      text,
-    } = find(
-      {
-        path: url.pathname,
-        query: url.searchParams,
-        method: request.method ?? 'GET',
-        headers: pick(request),
-        body: Buffer.concat(chunks).toString(),
-      },
-      own,
-    )
+    const asked: Asked = {
+      path: url.pathname,
+      query: url.searchParams,
+      method: request.method ?? 'GET',
+      headers: pick(request),
+      body: Buffer.concat(chunks).toString(),
+    }
+    if (url.pathname.startsWith('/vendors/')) {
+      const { name, asking } = readVendorAsking(asked)
+      note(name, asking)
+    }
+    const { status = 200, headers, json, text } = find(asked, own)
     const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
     const body = json === undefined ? text : JSON.stringify(json)
     // The same headers for every client, whether it would keep the connection or not.
@@ -60,17 +63,32 @@ export async function startMock() {
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
-    /** Takes what the model of a case was asked since the last time. */
-    takeAskings(model: string): Asking[] {
-      const taken = askings.get(model) ?? []
-      askings.delete(model)
-      return taken
+    /** Takes what the model, the vendors and the mail server were asked by a case since the last time. */
+    takeAskings(name: string): Asking[] {
+      const taken = askings.get(name) ?? []
+      askings.delete(name)
+      const mails = mailbox.mails.filter(({ headers, text }) => `${headers}${text}`.includes(`${name}.`))
+      for (const mail of mails) mailbox.mails.splice(mailbox.mails.indexOf(mail), 1)
+      return [...taken, ...mails.map(describeMail)]
     },
+    mailPort: mailbox.port,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async stop(): Promise<void> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
+      await mailbox.stop()
     },
+  }
+}
+
+/** What is in a mail, without what each program writes in its own way. */
+function describeMail({ from, to, headers, text }: ReceivedMail): VendorAsking {
+  const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(headers)?.[1] ?? null
+  const kind = (header('Content-Type') ?? '').split(';')[0]
+  const parts = { subject: header('Subject'), replyTo: header('Reply-To'), cc: header('Cc'), kind }
+  return {
+    asked: 'mail',
+    body: { from, to, ...parts, text: /^multipart/.test(kind ?? '') ? null : text.trim() },
   }
 }
 
@@ -87,6 +105,8 @@ function find(asked: Asked, own: string): Answer {
   switch (first) {
     case 'v1':
       return askModel(asked)
+    case 'vendors':
+      return answerVendor(asked)
     case 'list':
       return { json: THINGS }
     case 'one':

@@ -16,8 +16,8 @@ export type N8nProgram = {
   databaseUrl: string
   /** Stores workflows with the ids they have. Only before `start`. */
   importAll(workflows: unknown[]): void
-  /** Stores the credential of a model of OpenAI's protocol. Only before `start`. */
-  importModelKey(id: string, url: string): void
+  /** Stores credentials. Only before `start`. */
+  importKeys(keys: { id: string; name: string; type: string; data: object }[]): void
   /** Makes workflows answer their webhooks. Takes seconds for each; only before `start`. */
   publish(id: string): void
   /** Starts n8n and resolves with its process once `ready` does not throw any more. */
@@ -27,9 +27,13 @@ export type N8nProgram = {
 
 /**
  * Installs n8n if it is not in the cache, and prepares a new installation as its documentation describes it: one
- * process, with its database beside that of `databaseUrl`. It listens on loopback and sends nothing anywhere.
+ * process, with its database beside that of `databaseUrl`. It listens on loopback and sends nothing anywhere. `more` are
+ * further variables of its environment.
  */
-export async function prepareN8n(databaseUrl: string): Promise<N8nProgram> {
+export async function prepareN8n(
+  databaseUrl: string,
+  more: Record<string, string> = {},
+): Promise<N8nProgram> {
   install()
   replaceSqlite()
   const folder = mkdtempSync(join(tmpdir(), 'perdure-n8n-'))
@@ -59,6 +63,7 @@ export async function prepareN8n(databaseUrl: string): Promise<N8nProgram> {
     N8N_PERSONALIZATION_ENABLED: 'false',
     N8N_COMMUNITY_PACKAGES_ENABLED: 'false',
     N8N_LICENSE_AUTO_RENEW_ENABLED: 'false',
+    ...more,
   }
   const program = join(CACHE, 'node_modules/n8n/bin/n8n')
   const command = (...args: string[]) =>
@@ -76,10 +81,9 @@ export async function prepareN8n(databaseUrl: string): Promise<N8nProgram> {
       writeFileSync(file, JSON.stringify(workflows))
       command('import:workflow', `--input=${file}`)
     },
-    importModelKey(id, url) {
+    importKeys(keys) {
       const file = join(folder, 'credentials.json')
-      const data = { apiKey: 'key', url }
-      writeFileSync(file, JSON.stringify([{ id, name: 'Model', type: 'openAiApi', data }]))
+      writeFileSync(file, JSON.stringify(keys))
       command('import:credentials', `--input=${file}`)
     },
     publish: (id) => void command('publish:workflow', `--id=${id}`),

@@ -14,7 +14,9 @@ import {
 } from './cases.ts'
 import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
+import { startVendorProxy } from './proxy.ts'
 import { markVarying } from './varying.ts'
+import { listVendorKeys } from './vendors.ts'
 
 const ENDED = ['success', 'error', 'crashed', 'canceled']
 const END_MS = 30_000
@@ -33,10 +35,15 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   const cases = topics.flatMap((topic) => topic.cases.filter(isWanted))
   if (cases.length === 0) throw new Error(`There is no case whose name begins with ${wanted.join(' or ')}`)
   const mock = await startMock()
-  const n8n = await prepareN8n(databaseUrl)
+  const proxy = await startVendorProxy(mock.url)
+  const n8n = await prepareN8n(databaseUrl, proxy.env)
   const database = new pg.Client({ connectionString: n8n.databaseUrl })
   try {
-    n8n.importModelKey(MODEL_KEY, `${mock.url}/v1`)
+    const vendors = listVendorKeys(mock.url, mock.mailPort)
+    n8n.importKeys([
+      { id: MODEL_KEY, name: 'Model', type: 'openAiApi', data: { apiKey: 'key', url: `${mock.url}/v1` } },
+      ...vendors.map(({ id, type, theirs }) => ({ id, name: id, type, data: theirs })),
+    ])
     n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
     await database.connect()
     await database.query(PUBLISH)
@@ -68,6 +75,7 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   } finally {
     await database.end().catch(() => {})
     await n8n.stop()
+    proxy.stop()
     await mock.stop()
   }
 }

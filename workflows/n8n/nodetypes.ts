@@ -13,6 +13,7 @@ import { mapSet } from './nodes/set.ts'
 import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
 import { createPlaceholder } from './parts.ts'
+import { MESSAGE_MAPPERS } from './send/mappers.ts'
 
 const MAPPERS: Record<string, NodeMapper> = {
   ...BRANCH_MAPPERS,
@@ -24,6 +25,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,
+  ...MESSAGE_MAPPERS,
   set: mapSet,
 }
 

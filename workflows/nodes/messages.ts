@@ -1,6 +1,6 @@
 import * as v from 'valibot'
-import { described, strictRecord } from '../object.ts'
-import { anyObject, credentialField, nodeTypeRow, oneOf, textField } from './fields.ts'
+import { described, strictObject, strictRecord } from '../object.ts'
+import { anyObject, computed, credentialField, demandKeys, nodeTypeRow, oneOf, textField } from './fields.ts'
 
 const textOrList = v.union(
   [textField, v.pipe(v.array(textField), v.minLength(1), v.maxLength(50))],
@@ -20,6 +20,28 @@ export const MAX_MAIL_TEXT_BYTES = 1024 * 1024
 export const MAX_MAIL_BYTES = 25 * 1024 * 1024
 /** To how many addresses a mail may go. */
 export const MAX_RECIPIENTS = 50
+
+const button = strictObject(
+  described(
+    { text: textField, url: v.optional(textField), value: v.optional(textField) },
+    {
+      text: 'What stands on it.',
+      url: 'The page that it opens.',
+      value: 'What the vendor says of it when it is pressed; without it and without a URL its text.',
+    },
+  ),
+)
+/** A button under a message: one that opens a page, or one whose value comes back when it is pressed. */
+export type Button = v.InferOutput<typeof button>
+const row = v.pipe(v.array(button), v.minLength(1, 'must not be empty'), v.maxLength(25))
+const BUTTONS = 'must be a list of buttons {text, url or value}, or a list of rows of them'
+export const buttonsField = v.union(
+  [v.pipe(row, v.maxLength(25)), v.pipe(v.array(row), v.minLength(1), v.maxLength(100))],
+  BUTTONS,
+)
+
+const OPERATIONS = ['send', 'edit', 'delete', 'react', 'action', 'call'] as const
+export type ChatOperation = (typeof OPERATIONS)[number]
 
 /** Node types that send something to people. */
 export const MESSAGE_NODES = {
@@ -80,44 +102,90 @@ export const MESSAGE_NODES = {
     timeoutMs: 300_000,
   }),
   CHAT_MESSAGE: nodeTypeRow('effect', {
-    summary: 'Sends a message or files to Slack, Telegram or Discord; outputs {messageId, to, response}.',
+    summary:
+      'Sends, edits or deletes a message of a chat, reacts to it, or calls another method of the vendor; outputs ' +
+      '{messageId, to, response}.',
     config: v.pipe(
       v.object(
         described(
           {
             credentialId: credentialField,
-            to: idField,
+            operation: v.optional(oneOf(...OPERATIONS), 'send'),
+            to: v.optional(idField),
+            from: v.optional(idField),
             text: v.optional(v.string('must be a string')),
             format: v.optional(oneOf('plain', 'markdown', 'html')),
+            buttons: v.optional(computed(buttonsField)),
             thread: v.optional(idField),
             replyTo: v.optional(idField),
             files: v.optional(files),
+            message: v.optional(idField),
+            reaction: v.optional(textField),
+            remove: v.optional(v.boolean('must be true or false')),
+            action: v.optional(textField),
+            method: v.optional(textField),
+            body: v.optional(v.union([textField, anyObject], 'must be an object, or an expression in {{ }}')),
             options: v.optional(anyObject),
+            output: v.optional(oneOf('message', 'answer')),
             repeat,
           },
           {
-            credentialId: 'The account of Slack, Telegram or Discord that sends it.',
-            to: 'The channel or chat: C0123 or #general at Slack, a number or @name at Telegram, the id of a channel at Discord.',
+            credentialId:
+              'The account that does it: of Slack, Telegram, Discord, Mattermost, WhatsApp or Twilio, or a webhook of Discord.',
+            operation: 'What it does. Without it a message is sent.',
+            to: 'The channel, chat or number: C0123 or #general at Slack, a number or @name at Telegram, the id of a channel at Discord and Mattermost, +15551234567 at WhatsApp and Twilio. A webhook needs none.',
+            from: "The sender: the id of the number at WhatsApp; the number, or a messaging service's SID, at Twilio.",
             text: 'What it says.',
             format:
-              'How the text is read. Without it as Markdown at Slack and Discord, as plain text at Telegram.',
-            thread: 'The thread: thread_ts at Slack, the topic at Telegram, the id of the thread at Discord.',
+              'How the text is read. Without it as Markdown at Slack, Discord and Mattermost, else as plain text.',
+            buttons:
+              'Buttons below it, as a list, or as rows of them: each with a text, and a url or a value. Not at Mattermost and Twilio.',
+            thread:
+              'The thread: thread_ts at Slack, the topic at Telegram, the id of the thread at Discord, of the first post at Mattermost.',
             replyTo: 'The id of the message that it answers.',
             files: 'A file, or a list of at most 10 files, of this execution.',
+            message: 'The id of the message that is edited, deleted or reacted to.',
+            reaction: 'The reaction: an emoji, at Slack and Mattermost its name.',
+            remove: 'Takes the reaction back.',
+            action: 'What the chat shows for some seconds. Without it typing; Telegram knows more.',
+            method:
+              "One of the vendor's own methods: pinChatMessage at Telegram, conversations.invite at Slack, else a verb and a path: PUT channels/1/pins/2.",
+            body: 'What the method is given.',
             options: "More of the vendor's own fields, such as blocks, reply_markup or embeds.",
-            repeat: 'Rather twice than never: sends it again if nobody knows whether it went out.',
+            output: 'With answer the output is the whole answer of the vendor, as it came.',
+            repeat: 'Rather twice than never: does it again if nobody knows whether it was done.',
           },
         ),
       ),
+      demandKeys({
+        edit: ['message'],
+        delete: ['message'],
+        react: ['message', 'reaction'],
+        call: ['method'],
+      }),
       v.forward(
         v.check(
-          ({ text, files, options }) => [text, files, options].some((field) => field !== undefined),
+          ({ operation, text, files, options, buttons }) =>
+            (operation !== 'send' && operation !== 'edit') ||
+            [text, files, options, buttons].some((field) => field !== undefined),
           'is required, or files, or options',
         ),
         ['text'],
       ),
     ),
-    main: ['credentialId', 'to', 'text', 'format'],
+    main: ['credentialId', 'operation'],
+    mainBy: {
+      key: 'operation',
+      keys: {
+        '': ['to', 'text', 'format', 'buttons'],
+        send: ['to', 'text', 'format', 'buttons'],
+        edit: ['to', 'message', 'text', 'format', 'buttons'],
+        delete: ['to', 'message'],
+        react: ['to', 'message', 'reaction', 'remove'],
+        action: ['to', 'action'],
+        call: ['method', 'body'],
+      },
+    },
     credentialUses: ['CHAT'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
     timeoutMs: 120_000,

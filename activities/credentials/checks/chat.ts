@@ -27,6 +27,32 @@ export const checkDiscord: CredentialCheck = async (credential, tools) => {
   return `Signed in as ${readText(answer?.username) ?? 'a bot'}`
 }
 
+/** A webhook tells its name to a GET, and sends nothing. */
+export const checkDiscordWebhook: CredentialCheck = async (credential, tools) => {
+  const url = String(credential.data.webhookUrl).replace(/[?#].*$/s, '')
+  const answer = await askWith(credential, tools, { url, allowedHosts: listAllowedHosts(credential) })
+  return `It is the webhook ${readText(answer?.name) ?? 'of a channel'}`
+}
+
+export const checkMattermost: CredentialCheck = async (credential, tools) => {
+  const url = `${findBase(credential, '')}/api/v4/users/me`
+  const answer = await askWith(credential, tools, { url })
+  return `Signed in as ${readText(answer?.username) ?? 'a user'}`
+}
+
+export const checkWhatsApp: CredentialCheck = async (credential, tools) => {
+  const url = `${findBase(credential, 'https://graph.facebook.com/v23.0')}/me`
+  const answer = await askWith(credential, tools, { url })
+  return `Signed in as ${readText(answer?.name) ?? 'an account'}`
+}
+
+export const checkTwilio: CredentialCheck = async (credential, tools) => {
+  const base = findBase(credential, 'https://api.twilio.com/2010-04-01')
+  const url = `${base}/Accounts/${encodeURIComponent(String(credential.data.accountSid))}.json`
+  const answer = await askWith(credential, tools, { url })
+  return `Signed in as ${readText(answer?.friendly_name) ?? 'an account'}`
+}
+
 function describeIn(team: unknown): string {
   const name = readText(team)
   return name === undefined ? '' : ` in ${name}`

@@ -1,5 +1,13 @@
 import type { CredentialType } from '../../../db/credentials/types.ts'
-import { checkDiscord, checkSlack, checkTelegram } from './chat.ts'
+import {
+  checkDiscord,
+  checkDiscordWebhook,
+  checkMattermost,
+  checkSlack,
+  checkTelegram,
+  checkTwilio,
+  checkWhatsApp,
+} from './chat.ts'
 import type { CredentialCheck } from './check.ts'
 import { checkDatabase } from './database.ts'
 import { checkAirtable, checkAws, checkHttp, checkNotion } from './http.ts'
@@ -17,6 +25,10 @@ export const CREDENTIAL_CHECKS: Partial<Record<CredentialType, CredentialCheck>>
   SLACK: checkSlack,
   TELEGRAM: checkTelegram,
   DISCORD: checkDiscord,
+  DISCORD_WEBHOOK: checkDiscordWebhook,
+  MATTERMOST: checkMattermost,
+  WHATSAPP: checkWhatsApp,
+  TWILIO: checkTwilio,
   HTTP_BASIC: checkHttp,
   HTTP_BEARER: checkHttp,
   HTTP_HEADER: checkHttp,

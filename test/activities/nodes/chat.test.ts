@@ -39,7 +39,13 @@ async function vendor(type: string, replies: Record<string, (count: number, url:
   open.push(world)
   url = world.url
   const base = type === 'SLACK' ? `${url}/api` : url
-  const data = { botToken: TOKEN, baseUrl: base }
+  const kinds: Record<string, object> = {
+    DISCORD_WEBHOOK: { webhookUrl: `${url}/api/webhooks/7/${TOKEN}` },
+    MATTERMOST: { accessToken: TOKEN, baseUrl: base },
+    WHATSAPP: { accessToken: TOKEN, baseUrl: base },
+    TWILIO: { accountSid: 'AC1', authToken: TOKEN, baseUrl: base },
+  }
+  const data = kinds[type] ?? { botToken: TOKEN, baseUrl: base }
   const body = { teamId: host.teamId, name: `chat ${++numbers}`, type, data }
   const { id } = await host.ask<{ id: string }>('POST', '/api/credentials', body)
   return { asked, credentialId: id, url }
@@ -314,6 +320,256 @@ describe('files', () => {
     const headers = { 'content-type': request.headers['content-type'] ?? '' }
     return new Response(body, { headers }).formData()
   }
+})
+
+describe('further operations', () => {
+  const bot = `/bot${TOKEN}`
+  const ok = { json: { ok: true, result: true } }
+
+  test.each([
+    [
+      'TELEGRAM',
+      { operation: 'edit', to: 5, message: 42, text: 'New' },
+      `${bot}/editMessageText`,
+      { json: { ok: true, result: { message_id: 42, chat: { id: 5 } } } },
+      { chat_id: '5', message_id: 42, text: 'New' },
+    ],
+    [
+      'TELEGRAM',
+      { operation: 'react', to: 5, message: 42, reaction: '👍' },
+      `${bot}/setMessageReaction`,
+      ok,
+      { chat_id: '5', message_id: 42, reaction: [{ type: 'emoji', emoji: '👍' }] },
+    ],
+    [
+      'TELEGRAM',
+      { operation: 'action', to: 5 },
+      `${bot}/sendChatAction`,
+      ok,
+      { chat_id: '5', action: 'typing' },
+    ],
+    [
+      'SLACK',
+      { operation: 'edit', to: 'C1', message: '17.1', text: 'New' },
+      '/api/chat.update',
+      { json: { ok: true, channel: 'C1', ts: '17.1' } },
+      { channel: 'C1', ts: '17.1', text: 'New' },
+    ],
+    [
+      'SLACK',
+      { operation: 'react', to: 'C1', message: '17.1', reaction: ':eyes:', remove: true },
+      '/api/reactions.remove',
+      { json: { ok: true } },
+      { channel: 'C1', timestamp: '17.1', name: 'eyes' },
+    ],
+    [
+      'DISCORD',
+      { operation: 'edit', to: '77', message: '99', text: 'New' },
+      '/channels/77/messages/99',
+      { json: { id: '99', channel_id: '77' } },
+      { content: 'New', allowed_mentions: { parse: ['users', 'roles'] } },
+    ],
+    [
+      'MATTERMOST',
+      { operation: 'edit', message: 'abc', text: 'New' },
+      '/api/v4/posts/abc/patch',
+      { json: { id: 'abc', channel_id: 'c' } },
+      { message: 'New' },
+    ],
+  ] as [string, object, string, Reply, object][])(
+    '%s %j is made again after no answer, and what it says then counts',
+    async (type, config, path, reply, sent) => {
+      const { asked, credentialId } = await vendor(type, {
+        [path]: (count) => (count === 1 ? 'hang up' : reply),
+      })
+      expect(await send({ credentialId, ...config })).toMatchObject({ status: 'SUCCESS', retries: 1 })
+      expect(asked.map(({ json }) => json)).toEqual([sent, sent])
+    },
+  )
+
+  test.each([
+    ['TELEGRAM', 5, 42, `${bot}/deleteMessage`, 400, 'Bad Request: message to delete not found'],
+    ['SLACK', 'C1', '17.1', '/api/chat.delete', 200, 'message_not_found'],
+    ['DISCORD', '77', '99', '/channels/77/messages/99', 404, 'Unknown Message'],
+    ['MATTERMOST', 'c', 'abc', '/api/v4/posts/abc', 404, 'not found'],
+  ] as const)(
+    'what %s cannot find any more was deleted by an attempt without an answer, and by no other',
+    async (type, to, message, path, status, said) => {
+      const gone = {
+        status,
+        json: { ok: false, error: said, error_code: status, description: said, message: said },
+      }
+      const first = await vendor(type, { [path]: (count) => (count === 1 ? 'hang up' : gone) })
+      const done = await send({ credentialId: first.credentialId, operation: 'delete', to, message })
+      expect(done).toMatchObject({ status: 'SUCCESS', retries: 1, output: { messageId: String(message) } })
+      const second = await vendor(type, { [path]: () => gone })
+      const refused = await send({ credentialId: second.credentialId, operation: 'delete', to, message })
+      expect(refused).toMatchObject({ status: 'FAILED', retries: 0 })
+      expect(refused.error).toContain(said)
+    },
+  )
+
+  test("a vendor's own method is called once, unless it only reads", async () => {
+    const { asked, credentialId } = await vendor('TELEGRAM', {
+      [`${bot}/pinChatMessage`]: () => 'hang up',
+      [`${bot}/getChat`]: (count) =>
+        count === 1 ? { status: 500 } : { json: { ok: true, result: { id: 5 } } },
+    })
+    const call = { credentialId, operation: 'call' }
+    const body = { chat_id: '{{ $input.name }}', message_id: 1 }
+    const pinned = await send({ ...call, method: 'pinChatMessage', body })
+    expect(pinned).toMatchObject({ status: 'FAILED', retries: 0 })
+    expect(pinned.error).toMatch(/^The request may have been sent, but no answer came/)
+    expect(asked.map(({ json }) => json)).toEqual([{ chat_id: 'Ada', message_id: 1 }])
+    const read = await send({ ...call, method: 'getChat', body: { chat_id: 5 }, output: 'answer' })
+    expect(read).toMatchObject({ status: 'SUCCESS', retries: 1, output: { ok: true, result: { id: 5 } } })
+  })
+
+  test('Slack is asked by forms for what it only reads', async () => {
+    const { asked, credentialId } = await vendor('SLACK', {
+      '/api/conversations.history': () => ({ json: { ok: true, messages: [] } }),
+    })
+    const body = { channel: 'C1', limit: 5 }
+    const config = { credentialId, operation: 'call', method: 'conversations.history', body }
+    expect(await send(config)).toMatchObject({ status: 'SUCCESS' })
+    expect(asked[0]?.body).toBe('channel=C1&limit=5')
+  })
+
+  test.each([
+    ['TELEGRAM', { method: '../getMe' }, 'method must be a method of Telegram'],
+    ['SLACK', { method: 'chat/postMessage' }, 'method must be a method of Slack'],
+    ['DISCORD', { method: 'GET ../../x' }, 'method must be one of GET'],
+    ['TWILIO', { method: 'Messages.json' }, 'method must be one of GET'],
+  ])('%s has no method %j', async (type, config, message) => {
+    const { asked, credentialId } = await vendor(type, {})
+    const sent = await send({ credentialId, operation: 'call', ...config })
+    expect(sent).toMatchObject({ status: 'FAILED', retries: 0 })
+    expect(sent.error).toContain(message)
+    expect(asked).toEqual([])
+  })
+
+  test('buttons are written as each vendor has them', async () => {
+    const buttons = [
+      { text: 'Open', url: 'https://example.com' },
+      { text: 'Yes', value: 'y-{{ $input.name }}' },
+    ]
+    const post = { text: 'Well?', buttons }
+    const telegram = await vendor('TELEGRAM', { [`${bot}/sendMessage`]: () => ok })
+    await send({ credentialId: telegram.credentialId, to: 5, ...post })
+    expect(telegram.asked[0]?.json.reply_markup).toEqual({
+      inline_keyboard: [
+        [
+          { text: 'Open', url: 'https://example.com' },
+          { text: 'Yes', callback_data: 'y-Ada' },
+        ],
+      ],
+    })
+    const slack = await vendor('SLACK', { '/api/chat.postMessage': () => POSTED })
+    await send({ credentialId: slack.credentialId, to: 'C1', ...post })
+    expect(slack.asked[0]?.json.blocks).toMatchObject([
+      { type: 'section', text: { type: 'mrkdwn', text: 'Well?' } },
+      { type: 'actions', elements: [{ url: 'https://example.com' }, { value: 'y-Ada' }] },
+    ])
+    const discord = await vendor('DISCORD', {
+      '/channels/77/messages': () => ({ json: { id: '1', channel_id: '77' } }),
+    })
+    await send({ credentialId: discord.credentialId, to: '77', ...post })
+    expect(discord.asked[0]?.json.components).toMatchObject([
+      {
+        type: 1,
+        components: [
+          { style: 5, label: 'Open' },
+          { style: 2, custom_id: 'y-Ada' },
+        ],
+      },
+    ])
+    const mattermost = await vendor('MATTERMOST', {})
+    const none = await send({ credentialId: mattermost.credentialId, to: 'c', ...post })
+    expect(none.error).toContain('buttons must not be there: Mattermost has none')
+  })
+})
+
+describe('further vendors', () => {
+  const hook = `/api/webhooks/7/${TOKEN}`
+
+  test.each([
+    [
+      'DISCORD_WEBHOOK',
+      { text: 'Hello' },
+      hook,
+      { id: '99', channel_id: '77' },
+      { content: 'Hello', allowed_mentions: { parse: ['users', 'roles'] } },
+      { messageId: '99', to: '77' },
+    ],
+    [
+      'MATTERMOST',
+      { to: 'c1', text: 'Hello', thread: 'root' },
+      '/api/v4/posts',
+      { id: 'p1', channel_id: 'c1' },
+      { channel_id: 'c1', message: 'Hello', root_id: 'root' },
+      { messageId: 'p1', to: 'c1' },
+    ],
+    [
+      'WHATSAPP',
+      { from: '123', to: '15551234567', text: 'Hello', buttons: [{ text: 'Yes' }] },
+      '/123/messages',
+      { messages: [{ id: 'wamid.1' }], contacts: [{ wa_id: '15551234567' }] },
+      {
+        messaging_product: 'whatsapp',
+        to: '15551234567',
+        type: 'interactive',
+        interactive: {
+          type: 'button',
+          body: { text: 'Hello' },
+          action: { buttons: [{ type: 'reply', reply: { id: 'Yes', title: 'Yes' } }] },
+        },
+      },
+      { messageId: 'wamid.1', to: '15551234567' },
+    ],
+  ] as [string, object, string, object, object, object][])(
+    '%s takes a message, and waits as it is told; one without an answer is not sent again',
+    async (type, config, path, answer, sent, output) => {
+      const busy = { status: 429, headers: { 'retry-after': '0' }, json: {} }
+      const { asked, credentialId } = await vendor(type, {
+        [path]: (count) => (count === 1 ? busy : count === 2 ? { json: answer } : 'hang up'),
+      })
+      expect(await send({ credentialId, ...config })).toMatchObject({ status: 'SUCCESS', retries: 1, output })
+      expect(asked.map(({ json }) => json)).toEqual([sent, sent])
+      const lost = await send({ credentialId, ...config })
+      expect(lost).toMatchObject({ status: 'FAILED', retries: 0 })
+      expect(lost.error).toMatch(/^The message may have been sent, but no answer came/)
+      expect(asked).toHaveLength(3)
+      if (type !== 'DISCORD_WEBHOOK') expect(asked[0]?.request.headers.authorization).toBe(`Bearer ${TOKEN}`)
+    },
+  )
+
+  test('Twilio gets a form, signed in with the account, and marks both numbers of WhatsApp', async () => {
+    const { asked, credentialId } = await vendor('TWILIO', {
+      '/Accounts/AC1/Messages.json': () => ({ json: { sid: 'SM1', to: 'whatsapp:+2' } }),
+    })
+    const sent = await send({ credentialId, from: 'whatsapp:+1', to: '+2', text: 'Hi & bye' })
+    expect(sent).toMatchObject({ status: 'SUCCESS', output: { messageId: 'SM1', to: 'whatsapp:+2' } })
+    const form = new URLSearchParams(asked[0]?.body)
+    expect(Object.fromEntries(form)).toEqual({ To: 'whatsapp:+2', From: 'whatsapp:+1', Body: 'Hi & bye' })
+    const pair = Buffer.from(`AC1:${TOKEN}`).toString('base64')
+    expect(asked[0]?.request.headers.authorization).toBe(`Basic ${pair}`)
+  })
+
+  test('the token of a webhook is in nothing that is told of it', async () => {
+    const { credentialId } = await vendor('DISCORD_WEBHOOK', {
+      [hook]: () => ({ status: 404, json: { message: `Unknown Webhook ${TOKEN}` } }),
+    })
+    const sent = await send({ credentialId, text: 'Hello' })
+    expect(sent).toMatchObject({ status: 'FAILED', retries: 0 })
+    expect(sent.error).toContain('Discord responded with 404: Unknown Webhook')
+  })
+
+  test('an operation that a vendor does not have is refused', async () => {
+    const { asked, credentialId } = await vendor('WHATSAPP', {})
+    const sent = await send({ credentialId, operation: 'edit', to: '1', message: 'm', text: 't' })
+    expect(sent.error).toContain('operation must not be edit: WhatsApp has nothing like it')
+    expect(asked).toEqual([])
+  })
 })
 
 describe('what a message may not have', () => {

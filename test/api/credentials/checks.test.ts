@@ -131,6 +131,37 @@ const VENDORS: [string, object, unknown, Partial<Seen>, string][] = [
     'Signed in as robot',
   ],
   [
+    'DISCORD_WEBHOOK',
+    { webhookUrl: `${base}/api/webhooks/1/${KEY}` },
+    { name: 'news' },
+    { url: `/api/webhooks/1/${KEY}` },
+    'It is the webhook news',
+  ],
+  [
+    'MATTERMOST',
+    { accessToken: KEY, baseUrl: base },
+    { username: 'robot' },
+    { url: '/api/v4/users/me', headers: { authorization: `Bearer ${KEY}` } },
+    'Signed in as robot',
+  ],
+  [
+    'WHATSAPP',
+    { accessToken: KEY, baseUrl: base },
+    { name: 'Acme' },
+    { url: '/me', headers: { authorization: `Bearer ${KEY}` } },
+    'Signed in as Acme',
+  ],
+  [
+    'TWILIO',
+    { accountSid: 'AC1', authToken: KEY, baseUrl: base },
+    { friendly_name: 'Acme' },
+    {
+      url: '/Accounts/AC1.json',
+      headers: { authorization: `Basic ${Buffer.from(`AC1:${KEY}`).toString('base64')}` },
+    },
+    'Signed in as Acme',
+  ],
+  [
     'DISCORD',
     { botToken: KEY, baseUrl: base },
     { username: 'robot' },
@@ -396,7 +427,8 @@ test('a credential that was sealed for another is told, and not used', async () 
 
 test('every type that can be signed in with has a check', () => {
   const here =
-    'OPENAI ANTHROPIC AZURE_OPENAI GOOGLE_AI OPENAI_COMPATIBLE SLACK TELEGRAM DISCORD HTTP_BASIC HTTP_BEARER'
-  const more = 'HTTP_HEADER HTTP_QUERY HTTP_CUSTOM NOTION AIRTABLE AWS DEMO'
+    'OPENAI ANTHROPIC AZURE_OPENAI GOOGLE_AI OPENAI_COMPATIBLE SLACK TELEGRAM DISCORD DISCORD_WEBHOOK MATTERMOST'
+  const more =
+    'WHATSAPP TWILIO HTTP_BASIC HTTP_BEARER HTTP_HEADER HTTP_QUERY HTTP_CUSTOM NOTION AIRTABLE AWS DEMO'
   expect(Object.keys(CREDENTIAL_CHECKS)).toEqual(expect.arrayContaining(`${here} ${more}`.split(' ')))
 })

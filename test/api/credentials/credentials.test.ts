@@ -39,6 +39,10 @@ const LEAST: Record<string, object> = {
   SLACK: { botToken: 'xoxb-1' },
   TELEGRAM: { botToken: '1:a' },
   DISCORD: { botToken: 'd' },
+  DISCORD_WEBHOOK: { webhookUrl: 'https://discord.com/api/webhooks/1/w' },
+  MATTERMOST: { accessToken: 'a', baseUrl: 'https://chat.example.com' },
+  WHATSAPP: { accessToken: 'a' },
+  TWILIO: { accountSid: 'AC1', authToken: 'a' },
   SMTP: { host: 'mail.example.com', port: 587, username: 'u', password: 'p' },
   IMAP: { host: 'mail.example.com', port: '993', username: 'u', password: 'p' },
   HTTP_BASIC: { username: 'u', password: '' },
@@ -95,7 +99,9 @@ test('everything that is wrong is named at once: fields, required keys and those
   for (const [type, data] of Object.entries(LEAST)) {
     if (Object.keys(data).length === 0) continue
     const missing = faultsOf(await create('nothing', type, {}))
-    const required = Object.keys(data).filter((key) => !['accessToken', 'refreshToken'].includes(key))
+    const required = Object.keys(data).filter(
+      (key) => type !== 'OAUTH2' || !['accessToken', 'refreshToken'].includes(key),
+    )
     const unless = ' is required unless authorizationUrl and tokenUrl are given'
     const tokens =
       type === 'OAUTH2' ? ['accessToken', 'refreshToken'].map((key) => `data.${key}${unless}`) : []

@@ -4,7 +4,7 @@ import { createApp } from '../../../api/app.ts'
 import { openBus } from '../../../db/bus.ts'
 import { startListener } from '../../../worker/service/listener.ts'
 import { MOCK, readAnswers, readTopics } from '../../n8n/cases.ts'
-import { compareAll, type Verdict } from '../../n8n/compare.ts'
+import { compareAll, type Host, type Verdict } from '../../n8n/compare.ts'
 import { type Mock, startMock } from '../../n8n/mock.ts'
 import { findSetbacks, readRatchet } from '../../n8n/ratchet.ts'
 import { findDifference, markVarying } from '../../n8n/varying.ts'
@@ -13,6 +13,7 @@ import { type Running, startRunning } from '../../support/running.ts'
 let host: Running
 let mock: Mock
 let base: string
+let own: Host | undefined
 const closing: (() => Promise<unknown>)[] = []
 
 /** Serves the API over HTTP without the limits of its rates, which hundreds of imports in a minute would pass. */
@@ -81,7 +82,8 @@ async function expectSame(nth: number): Promise<void> {
     if (!response.ok) throw new Error(`${method} ${path} responded with ${response.status}: ${text}`)
     return JSON.parse(text)
   }
-  const own = { teamId: host.teamId, ask, send }
+  // One for all tests: it keeps the credentials that it has made.
+  own ??= { teamId: host.teamId, ask, send }
   const chosen = cases.filter((_, at) => at % nth === 0)
   const verdicts: Verdict[] = await compareAll(own, mock, chosen, answers)
   expect(verdicts.length).toBe(chosen.length)

@@ -3,6 +3,7 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
+import type { NeededCredential } from '../signins/needed.ts'
 import { isModelNode, needService } from '../signins/services.ts'
 import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
 
@@ -83,7 +84,15 @@ export function readModelName({ model, modelName, modelId }: Fields): string {
  * none: it fails until a credential is set.
  */
 export function findCredential(node: SourceNode, tools: MapperTools): string {
-  const { credentialId, key, as } = needService(node, tools)
+  return requireCredential(node, tools, needService(node, tools))
+}
+
+/** The id of the credential that the request names for a need; without one that is reported. */
+export function requireCredential(
+  node: SourceNode,
+  tools: MapperTools,
+  { credentialId, key, as }: NeededCredential,
+): string {
   if (credentialId !== null) return credentialId
   const which = as === null ? 'a credential' : `a credential of the type ${as}`
   const message =

@@ -1,0 +1,185 @@
+import type { Answer, Asked } from './mock.ts'
+
+/** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
+export type VendorAsking = { asked: string; body: unknown }
+
+/** The hosts of vendors that n8n has no address for, and their folders at the mock server. */
+export const VENDOR_HOSTS: Record<string, string> = {
+  'slack.com': 'slack',
+  'discord.com': 'discord',
+  'graph.facebook.com': 'whatsapp',
+  'api.twilio.com': 'twilio',
+}
+
+/** Credentials of n8n and of Perdure that lead to the mock server, by the ids that the cases name. */
+export function listVendorKeys(url: string, mailPort: number): VendorKey[] {
+  const at = `${url}/vendors`
+  const token = 'token'
+  return [
+    {
+      id: 'messages-telegram',
+      type: 'telegramApi',
+      theirs: { accessToken: token, baseUrl: `${at}/telegram` },
+      as: 'TELEGRAM',
+      ours: { botToken: token, baseUrl: `${at}/telegram` },
+    },
+    {
+      id: 'messages-slack',
+      type: 'slackApi',
+      theirs: { accessToken: token },
+      as: 'SLACK',
+      ours: { botToken: token, baseUrl: `${at}/slack/api` },
+    },
+    {
+      id: 'messages-discord',
+      type: 'discordBotApi',
+      theirs: { botToken: token },
+      as: 'DISCORD',
+      ours: { botToken: token, baseUrl: `${at}/discord/api/v10` },
+    },
+    {
+      id: 'messages-hook',
+      type: 'discordWebhookApi',
+      theirs: { webhookUri: `https://discord.com/api/webhooks/7/${token}` },
+      as: 'DISCORD_WEBHOOK',
+      ours: { webhookUrl: `${at}/discord/api/webhooks/7/${token}` },
+    },
+    {
+      id: 'messages-mattermost',
+      type: 'mattermostApi',
+      theirs: { accessToken: token, baseUrl: `${at}/mattermost` },
+      as: 'MATTERMOST',
+      ours: { accessToken: token, baseUrl: `${at}/mattermost` },
+    },
+    {
+      id: 'messages-whatsapp',
+      type: 'whatsAppApi',
+      theirs: { accessToken: token, businessAccountId: '1' },
+      as: 'WHATSAPP',
+      ours: { accessToken: token, baseUrl: `${at}/whatsapp/v23.0` },
+    },
+    {
+      id: 'messages-twilio',
+      type: 'twilioApi',
+      theirs: { authType: 'authToken', accountSid: 'AC1', authToken: token },
+      as: 'TWILIO',
+      ours: { accountSid: 'AC1', authToken: token, baseUrl: `${at}/twilio/2010-04-01` },
+    },
+    {
+      id: 'messages-smtp',
+      type: 'smtp',
+      theirs: { host: '127.0.0.1', port: mailPort, secure: false, user: '', password: '' },
+      as: 'SMTP',
+      ours: { host: '127.0.0.1', port: mailPort, tls: 'never', authentication: 'none' },
+    },
+  ]
+}
+export type VendorKey = {
+  id: string
+  type: string
+  theirs: Record<string, unknown>
+  as: string
+  ours: Record<string, unknown>
+}
+
+/** Keys of bodies that change nothing of what is sent: Perdure's own marks, and settings of n8n's editor. */
+const IDLE = new Set([
+  ...['client_msg_id', 'nonce', 'enforce_nonce', 'includeLinkToWorkflow', 'sendAsUser', 'guild_id'],
+  'StatusCallback',
+])
+const MENTIONS = JSON.stringify({ parse: ['everyone', 'users', 'roles'] })
+
+/** The case that a request names anywhere, and what is asked. */
+export function readVendorAsking({ path, query, headers, body, method }: Asked) {
+  const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
+  const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
+  const json = form ?? (body === '' ? {} : JSON.parse(body))
+  const given = { ...Object.fromEntries([...query].filter(([name]) => name !== 'wait')), ...json }
+  const [, , vendor = '', ...rest] = path.split('/')
+  const own = rest.join('/').replace(/^(v\d+\.\d|api\/v10|bottoken|2010-04-01\/Accounts\/AC1|api)\//, '')
+  // Slack takes what it reads in either way.
+  const verb = vendor === 'slack' ? '' : `${method} `
+  const text = decodeURIComponent(path) + JSON.stringify(given)
+  const asking: VendorAsking = { asked: `${vendor}: ${verb}${own}`, body: tidy(given) }
+  return { name: /messages-[a-z0-9-]+/.exec(text)?.[0], asking }
+}
+
+/** Ids are texts to some and numbers to others. */
+function tidy(value: unknown): unknown {
+  if (typeof value === 'number') return String(value)
+  if (Array.isArray(value)) return value.map(tidy)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).filter(
+    ([key, one]) => !IDLE.has(key) && !(key === 'allowed_mentions' && JSON.stringify(one) === MENTIONS),
+  )
+  return Object.fromEntries(entries.map(([key, one]) => [key, tidy(one)]))
+}
+
+/** What a vendor answers. Texts with `refuse` in them are refused, as the vendor does. */
+export function answerVendor({ path, query, body }: Asked): Answer {
+  const [, , vendor = ''] = path.split('/')
+  const refused = body.includes('refuse')
+  switch (vendor) {
+    case 'telegram': {
+      if (refused)
+        return {
+          status: 400,
+          json: { ok: false, error_code: 400, description: 'Bad Request: chat not found' },
+        }
+      if (path.endsWith('getChatAdministrators'))
+        return { json: { ok: true, result: [{ status: 'creator' }, { status: 'administrator' }] } }
+      if (/get[A-Z]/.test(path)) return { json: { ok: true, result: { id: 5, title: 'Chat' } } }
+      if (!/\/(send(?!ChatAction)|edit)/.test(path)) return { json: { ok: true, result: true } }
+      return { json: { ok: true, result: { message_id: 42, chat: { id: 5 }, date: 1, text: 'said' } } }
+    }
+    case 'slack':
+      return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path) }
+    case 'discord':
+      if (refused) return { status: 404, json: { message: 'Unknown Channel', code: 10003 } }
+      if (path.includes('/webhooks/') && query.get('wait') !== 'true') return { status: 204, text: '' }
+      if (/\/(messages|members)$/.test(path) && body === '')
+        return {
+          json: [
+            { id: '1', content: 'one', tts: false },
+            { id: '2', content: 'two', tts: true },
+          ],
+        }
+      return { json: { id: '99', channel_id: '77', content: 'said' } }
+    case 'mattermost':
+      if (refused)
+        return { status: 403, json: { id: 'api.context.permissions', message: 'no', status_code: 403 } }
+      return { json: { id: 'p1', channel_id: 'c1', message: 'said' } }
+    case 'whatsapp':
+      if (refused) return { status: 400, json: { error: { message: '(#100) no such number', code: 100 } } }
+      if (!path.endsWith('/messages'))
+        return { json: { id: '7', url: 'https://example.com/7', mime_type: 'image/png' } }
+      return {
+        json: { messaging_product: 'whatsapp', contacts: [{ wa_id: '1' }], messages: [{ id: 'wamid.1' }] },
+      }
+    case 'twilio':
+      if (refused) return { status: 400, json: { code: 21211, message: 'no such number', status: 400 } }
+      return { json: { sid: 'SM1', status: 'queued', to: '+2' } }
+  }
+  return { status: 404, json: { error: 'no such vendor' } }
+}
+
+function answerSlack(path: string): object {
+  const method = path.split('/').at(-1) ?? ''
+  const parts: Record<string, object> = {
+    'conversations.info': { channel: { id: 'C1', name: 'general' } },
+    'conversations.history': {
+      messages: [
+        { ts: '2', text: 'b' },
+        { ts: '1', text: 'a' },
+      ],
+    },
+    'conversations.list': { channels: [{ id: 'C1' }, { id: 'C2' }] },
+    'conversations.invite': { channel: { id: 'C1' } },
+    'users.info': { user: { id: 'U1', name: 'ada' } },
+    'users.list': { members: [{ id: 'U1' }, { id: 'U2' }] },
+    'search.messages': { messages: { matches: [{ text: 'a' }], total: 1 } },
+  }
+  if (parts[method]) return { ok: true, ...parts[method] }
+  if (method.startsWith('reactions.')) return { ok: true }
+  return { ok: true, channel: 'C1', ts: '17.1', message: { text: 'said' } }
+}
