@@ -1,15 +1,25 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
 
-export type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
+
+export type Answer = {
+  status?: number
+  headers?: Record<string, string>
+  json?: unknown
+  text?: string
+  bytes?: Uint8Array
+}
 export type Asked = {
   path: string
   query: URLSearchParams
   method: string
   headers: Record<string, unknown>
   body: string
+  raw: Buffer
+  type: string
 }
 
 const LAST_PAGE = 3
@@ -41,18 +51,21 @@ export async function startMock() {
       headers,
       json,
       text,
-    } = find(
+      bytes,
+    } = await find(
       {
         path: url.pathname,
         query: url.searchParams,
         method: request.method ?? 'GET',
         headers: pick(request),
         body: Buffer.concat(chunks).toString(),
+        raw: Buffer.concat(chunks),
+        type: request.headers['content-type'] ?? '',
       },
       own,
     )
     const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
-    const body = json === undefined ? text : JSON.stringify(json)
+    const body = bytes ?? (json === undefined ? text : JSON.stringify(json))
     // The same headers for every client, whether it would keep the connection or not.
     const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body ?? '') }
     response.writeHead(status, { 'content-type': type, connection: 'close', ...length, ...headers })
@@ -81,12 +94,12 @@ function pick({ headers }: IncomingMessage): Record<string, unknown> {
   return Object.fromEntries([...own, ...(type ? [['content-type', type]] : [])])
 }
 
-function find(asked: Asked, own: string): Answer {
+async function find({ raw, type, ...asked }: Asked, own: string): Promise<Answer> {
   const { path, query } = asked
   const [, first = '', second = ''] = path.split('/')
   switch (first) {
     case 'v1':
-      return askModel(asked)
+      return askModel({ ...asked, raw, type })
     case 'list':
       return { json: THINGS }
     case 'one':
@@ -133,7 +146,12 @@ function find(asked: Asked, own: string): Answer {
       return { json: [1, 2, 3, 4, 5].slice(offset, offset + 2).map((id) => ({ id })) }
     }
     case 'echo':
-      return { json: { ...asked, query: Object.fromEntries(query), body: readBody(asked) } }
+      return { json: { ...asked, query: Object.fromEntries(query), body: readBody({ ...asked, raw, type }) } }
+    case 'file':
+    case 'named':
+      return giveFile(second, first === 'named' ? (query.get('as') ?? '') : undefined)
+    case 'sink':
+      return { json: await describeSent(raw, type) }
     default:
       return { status: 404, json: { error: 'no such path' } }
   }

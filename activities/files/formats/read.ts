@@ -21,8 +21,9 @@ type Reading = Extract<FileWork, { read: unknown }>['read']
 export async function readFormat(source: Reading, warn: Warn): Promise<FileReading> {
   const format = source.format === 'auto' ? detectFormat(source) : source.format
   demandFormatOf(source, format)
+  if (source.options.item) return (await import('./itemreading.ts')).readIntoItem(format, source, warn)
   const reading = await readAs(format, source, warn)
-  return 'bytes' in reading ? reading : { output: { format, ...reading.output } }
+  return 'output' in reading ? { output: { format, ...Object(reading.output) } } : reading
 }
 
 async function readAs(
@@ -30,7 +31,9 @@ async function readAs(
   source: Reading,
   warn: Warn,
 ): Promise<FileReading> {
-  const { options, name } = source
+  const { options, name, bytes } = source
+  if (format === 'base64') return { output: { text: Buffer.from(bytes).toString('base64') } }
+  if (format === 'gzip') return (await import('./pack.ts')).unpackGzip(source, options, warn)
   if (format === 'zip') return (await import('./archive.ts')).readArchive(source, options, warn)
   if (format === 'xlsx')
     return { output: await (await import('./sheets.ts')).readWorkbook(source, options, warn) }
