@@ -106,7 +106,10 @@ async function storeUnpacked(
   const prefix = String(await evaluator.render((config.item as ReadItem).field ?? 'file_', bindings))
   const files: ItemFiles = {}
   for (const [at, one] of unpacked.entries()) {
-    const what = config.format === 'gzip' ? nameUnpacked(name) : { name: one.name }
+    const what =
+      /\.gz(?:ip)?$/i.test(name) && unpacked.length === 1 && one.name === name
+        ? nameUnpacked(name)
+        : { name: one.name }
     const type = what.mimeType ?? sniffOrGuess(what.name, one.bytes)
     files[`${prefix}${at}`] = await demandFiles(context).store({ name: what.name, mimeType: type }, one.bytes)
   }

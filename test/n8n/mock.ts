@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
 
-
 export type Answer = {
   status?: number
   headers?: Record<string, string>

@@ -130,6 +130,7 @@ const readItemField = strictObject(
       faulty: v.optional(wholeNumber(-1, 1_000_000)),
       maxPages: v.optional(wholeNumber(0, 2_000)),
       apart: v.optional(flag),
+      unpack: v.optional(flag),
     },
     {
       field: 'The field of the item that gets what is read, or what the names of unpacked files begin with.',
@@ -143,6 +144,7 @@ const readItemField = strictObject(
       faulty: 'CSV: rows that cannot be read are left out, as many as this; -1 is any number.',
       maxPages: 'PDF: the most pages that are read.',
       apart: 'PDF: a list of the texts of the pages.',
+      unpack: 'Unpacks ZIP or gzip, whichever it is, into files of the item.',
     },
   ),
 )

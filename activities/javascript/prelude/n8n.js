@@ -227,7 +227,7 @@
   const variables = {
     $json: json,
     $data: json,
-    $binary: () => binary(current()),
+    $binary: () => binary(current()) ?? {},
     $input: () => input,
     $thisItem: () => thisItem(),
     $itemIndex: index,

@@ -97,6 +97,9 @@ function writeEncoding(given: unknown): Fields {
   return encoding === 'utf-8' ? {} : { encoding }
 }
 
+/** The encodings for which n8n heeds what is said of a byte order mark. */
+const KNOWS_MARK = new Set(['utf8', 'cesu8', 'ucs2'])
+
 /** What is left of an item: `keepSource` says whether its fields, its files or both. */
 function keepOf(keepSource: unknown): Fields {
   return {
@@ -237,7 +240,7 @@ function mapConvert(node: SourceNode, tools: MapperTools): MappedNode {
   const file = readTarget(binaryPropertyName)
   if (operation === 'csv' || operation === 'xlsx') return writeRows(node, tools, operation, file, 'File')
   const { fileName, mimeType, encoding, addBOM, format, dataIsBase64, ...rest } = options
-  const bom = addBOM === true ? { bom: true } : {}
+  const bom = addBOM === true && KNOWS_MARK.has(String(encoding ?? 'utf8')) ? { bom: true } : {}
   reportRest(rest, tools)
   if (operation === 'toJson') {
     const config = {
@@ -356,25 +359,22 @@ function mapMove(node: SourceNode, tools: MapperTools): MappedNode {
     ...(Object.keys(type).length > 0 || node.version > 1 || format === 'json'
       ? type
       : { mimeType: 'application/json' }),
-    ...(addBOM === true && format !== 'base64' ? { bom: true } : {}),
+    ...(addBOM === true && format !== 'base64' && KNOWS_MARK.has(String(encoding ?? 'utf8'))
+      ? { bom: true }
+      : {}),
     ...(format === 'base64' ? {} : writeEncoding(encoding)),
     item,
   })
 }
 
-function mapCompression(node: SourceNode, tools: MapperTools): MappedNode {
-  const { parameters, version } = node
+function mapCompression({ parameters, version }: SourceNode): MappedNode {
   const { operation = 'decompress', binaryPropertyName = 'data', outputPrefix, fileName } = parameters
   const names = isTemplate(binaryPropertyName) ? [binaryPropertyName] : splitNames(binaryPropertyName)
   if (operation === 'decompress') {
     if (names.length !== 1)
       throw new Error('it unpacks several files of an item: unpack each with an EXTRACT_FROM_FILE')
-    const message =
-      'n8n tells by the ending of the file whether it is ZIP, gzip or TAR. This node looks into the file, unpacks ZIP, and ' +
-      'fails with any other: set format to gzip if such files come.'
-    tools.report('parameter', 'parameters.operation', message, operation)
-    const item = { field: keepText(outputPrefix ?? 'file_'), keep: true, files: 'none' }
-    return extract({ file: fileOf(names[0]), format: 'zip', item })
+    const item = { field: keepText(outputPrefix ?? 'file_'), unpack: true }
+    return extract({ file: fileOf(names[0]), item })
   }
   const { outputFormat = 'zip', binaryPropertyOutput = 'data' } = parameters
   if (outputFormat !== 'zip' && outputFormat !== 'gzip')
