@@ -36,7 +36,7 @@ export type WritableFormat = (typeof WRITABLE_FORMATS)[number]
 
 /** The formats for which a key of a config is. The others are for all. */
 const READING_KEYS: Record<string, readonly ReadableFormat[]> = {
-  encoding: ['csv', 'json', 'xml', 'html', 'text', 'ics', 'zip'],
+  encoding: ['csv', 'json', 'xml', 'html', 'text', 'ics', 'zip', 'gzip'],
   delimiter: ['csv'],
   header: ['csv', 'xlsx'],
   lenient: ['csv'],
@@ -48,7 +48,7 @@ const READING_KEYS: Record<string, readonly ReadableFormat[]> = {
   dates: ['xlsx'],
   pages: ['pdf'],
   entry: ['zip'],
-  as: ['zip'],
+  as: ['zip', 'gzip'],
   fields: ['html'],
 }
 

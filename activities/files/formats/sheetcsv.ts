@@ -5,6 +5,9 @@ import type { WritingOptions } from './work.ts'
 
 const MAX_CHARS = 8_000_000
 
+/** A byte order mark, with which n8n's files begin. */
+const MARK = '\ufeff'
+
 /** An item with its nested fields at the top, under names with dots. Empty objects and lists are left out. */
 export function flattenItem(item: unknown): Record<string, unknown> {
   const flat: Record<string, unknown> = {}
@@ -43,7 +46,7 @@ export async function writeSheetCsv(
     lines.push(line)
   }
   if (lines[0]?.startsWith('ID')) lines[0] = lines[0].replace(/^ID(?=[,;\t|]|$)/, '"ID"')
-  return lines.join('\n')
+  return MARK + lines.join('\n')
 }
 
 function writeCell(value: unknown): string {

@@ -36,7 +36,6 @@
     'text/csv': 'csv',
     'text/html': 'html',
     'text/markdown': 'md',
-    'text/plain': 'txt',
     'text/xml': 'xml',
     'video/mp4': 'mp4',
     'video/mpeg': 'mpeg',

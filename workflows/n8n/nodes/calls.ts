@@ -5,7 +5,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
-import { fileOf } from './files.ts'
+import { fileOf } from './fileparts.ts'
 import { mapHttpRequest } from './http.ts'
 
 /** Nodes that call a service or another workflow, or answer a caller. */

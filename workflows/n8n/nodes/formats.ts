@@ -4,7 +4,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
-import { fileOf } from './files.ts'
+import { fileOf } from './fileparts.ts'
 
 /** Nodes that read and write HTML, XML and Markdown. */
 export const FORMAT_MAPPERS: Record<string, NodeMapper> = {

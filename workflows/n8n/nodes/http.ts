@@ -5,7 +5,7 @@ import { type MappedNode, mapEach } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { fileOf } from './files.ts'
+import { fileOf } from './fileparts.ts'
 
 type Fields = Record<string, unknown>
 

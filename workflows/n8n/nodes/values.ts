@@ -4,7 +4,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepNumber, keepText, keepTexts, plainText } from '../texts.ts'
-import { fileOf } from './files.ts'
+import { fileOf } from './fileparts.ts'
 import { translateMoment } from './moment.ts'
 
 /** Nodes that put a value into a field of the item. */
