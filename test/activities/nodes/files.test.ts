@@ -198,7 +198,7 @@ test('settings that a format does not know, or that are wrong, are refused when 
   expect(await faultsOf('EXTRACT_FROM_FILE', { format: 'csv', sheet: 1, pages: '1', as: 'file' })).toEqual([
     'sheet: is only for the format xlsx',
     'pages: is only for the format pdf',
-    'as: is only for the format zip',
+    'as: is only for the format zip, gzip',
   ])
   expect(
     await faultsOf('EXTRACT_FROM_FILE', { format: 'doc', range: 'A1', headerRow: 0, pages: 'x' }),
