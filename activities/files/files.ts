@@ -25,3 +25,15 @@ export function isFileValue(value: unknown): value is FileValue {
   const isNamed = typeof id === 'string' && typeof name === 'string' && typeof mimeType === 'string'
   return isNamed && typeof bytes === 'number' && Object.keys(Object(value)).length === 1
 }
+
+/**
+ * The file that a value is, in one of the forms in which expressions give it: a file value, perhaps with keys beside
+ * `file`, or what `$binary` shows of one. Undefined for any other value.
+ */
+export function readFileValue(value: unknown): FileValue | undefined {
+  const plain = { file: Object(value).file }
+  if (isFileValue(plain)) return plain
+  const { id, fileName, mimeType, bytes } = Object(value)
+  const shown = { file: { id, name: fileName, mimeType, bytes } }
+  return isFileValue(shown) ? shown : undefined
+}

@@ -1,3 +1,4 @@
+import { FILES_KEY, withoutFiles } from '../../workflows/itemfiles.ts'
 import type { ScriptPath } from '../../workflows/javascript/paths.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import { describeOwner } from '../expressions/watch/misses.ts'
@@ -13,7 +14,14 @@ export const NOT_PLAIN = Symbol('not plain')
 export function findPlainly(path: ScriptPath, bindings: Bindings): unknown {
   if ('value' in path) return path.value
   const start = findStart(path, bindings)
-  return isUnavailable(start) ? start : follow(path.names, start)
+  return isUnavailable(start) ? start : follow(path.names, showStart(path, start))
+}
+
+/** What a path begins with, as expressions see it: an item without its files. */
+function showStart(path: ScriptPath, start: unknown): unknown {
+  if (!('from' in path)) return start
+  const [first] = path.names
+  return first === undefined || first === FILES_KEY ? withoutFiles(start) : start
 }
 
 const unavailable = new WeakSet<object>()
@@ -64,7 +72,7 @@ export function findScriptMiss(path: ScriptPath, bindings: Bindings): string | u
   if ('value' in path) return undefined
   const start = findStart(path, bindings)
   if (isUnavailable(start)) return undefined
-  let value = start
+  let value = showStart(path, start)
   let shown = showHead(path)
   for (const name of path.names) {
     const owner = value

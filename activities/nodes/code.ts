@@ -1,7 +1,10 @@
+import { filesOf, type ItemFiles, withFiles } from '../../workflows/itemfiles.ts'
 import { readCode } from '../../workflows/javascript/code.ts'
 import { DEFAULT_CODE_MS, DEFAULT_MEMORY_MB } from '../../workflows/javascript/limits.ts'
-import { isObject } from '../../workflows/json.ts'
+import { isObject, setOwn } from '../../workflows/json.ts'
 import type { NodeNotes } from '../../workflows/run/records.ts'
+import { readFileValue } from '../files/files.ts'
+import { guessMimeType } from '../files/types.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { listOwnItems, readItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
@@ -43,9 +46,41 @@ const runCodeOfN8n: NodeRunner = async (context) => {
   const notes: NodeNotes = console.length > 0 ? { console } : {}
   const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })
   return {
-    output: { items: made.map(({ item }) => item), from: made.map(({ from }) => from) },
+    output: { items: await addFiles(context, made, given), from: made.map(({ from }) => from) },
     ...(Object.keys(notes).length > 0 ? { notes } : {}),
   }
+}
+
+/** The items with the files that code gave them: those that it has read, and new ones whose bytes it gave in base64. */
+async function addFiles(
+  context: NodeContext,
+  made: ReturnType<typeof readMade>,
+  given: unknown[],
+): Promise<unknown[]> {
+  const items: unknown[] = []
+  for (const { item, from, binary } of made) {
+    const files: ItemFiles = {}
+    if (binary === 'kept') Object.assign(files, filesOf(given[Number(from)]))
+    else
+      for (const [name, value] of Object.entries(isObject(binary) ? binary : {}))
+        setOwn(files, name, readFileValue(value) ?? (await storeMade(context, name, value)))
+    items.push(isObject(item) && Object.keys(files).length > 0 ? withFiles(item, files) : item)
+  }
+  return items
+}
+
+const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/
+
+async function storeMade({ files }: NodeContext, name: string, value: unknown): Promise<unknown> {
+  const { data, mimeType, fileName, fileExtension } = Object(value)
+  const fail = (message: string) => new NodeFailure(message, { type: 'CodeFailed' })
+  if (typeof data !== 'string' || !BASE64.test(data))
+    throw fail(`The file "${name}" of an item has no data in base64, and is none that the code was given`)
+  if (!files) throw fail(`The code makes the file "${name}": set files, so that it can be stored`)
+  const ending = typeof fileExtension === 'string' ? `.${fileExtension}` : ''
+  const label = typeof fileName === 'string' && fileName !== '' ? fileName : `file${ending}`
+  const type = typeof mimeType === 'string' ? mimeType : guessMimeType(label)
+  return files.store({ name: label, mimeType: type }, Buffer.from(data, 'base64'))
 }
 
 /** A fault of the code in the words of n8n: `oh [line 1]`. */

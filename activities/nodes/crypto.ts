@@ -1,9 +1,11 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createHash, createHmac, type Hash, type Hmac, randomBytes } from 'node:crypto'
 import { v4 as uuid } from 'uuid'
+import { withoutFiles } from '../../workflows/itemfiles.ts'
 import { wholeNumber } from '../../workflows/nodes/fields.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import { renderKey, renderText } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
+import { openGiven } from './kit/files.ts'
 import { putInto } from './kit/into.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
@@ -18,7 +20,10 @@ const size = wholeNumber(1, 65_536)
  */
 export const runCrypto: NodeRunner = async (context) => {
   const value = await compute(context)
-  return { output: context.config.into === undefined ? { value } : putInto(context, value) }
+  if (context.config.into === undefined) return { output: { value } }
+  const output = putInto(context, value)
+  // As in n8n, an item whose file was hashed goes on without its files.
+  return { output: context.config.file === undefined ? output : withoutFiles(output) }
 }
 
 async function compute(context: NodeContext): Promise<string> {
@@ -26,13 +31,9 @@ async function compute(context: NodeContext): Promise<string> {
   const encoding = context.config.encoding as Encoding | undefined
   switch (operation) {
     case 'hash':
-      return createHash(String(algorithm))
-        .update(await renderText(context, 'value'))
-        .digest(encoding ?? 'hex')
+      return digest(context, createHash(String(algorithm)), encoding)
     case 'hmac':
-      return createHmac(String(algorithm), await readSecret(context))
-        .update(await renderText(context, 'value'))
-        .digest(encoding ?? 'hex')
+      return digest(context, createHmac(String(algorithm), await readSecret(context)), encoding)
     case 'uuid':
       return uuid()
     case 'randomBytes': {
@@ -49,6 +50,15 @@ async function compute(context: NodeContext): Promise<string> {
     default:
       throw invalidConfig('operation', 'is unknown')
   }
+}
+
+/** The hash of a text, or of the bytes of a file as they are read. */
+async function digest(context: NodeContext, hash: Hash | Hmac, encoding: Encoding = 'hex'): Promise<string> {
+  if (context.config.file === undefined)
+    return hash.update(await renderText(context, 'value')).digest(encoding)
+  const { stream } = await openGiven(context, 'file')
+  for await (const piece of stream()) hash.update(piece)
+  return hash.digest(encoding)
 }
 
 const opened = new WeakMap<Credentials, Promise<string>>()

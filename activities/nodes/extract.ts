@@ -1,6 +1,7 @@
 import * as v from 'valibot'
+import { filesOf, type ItemFiles, withFiles } from '../../workflows/itemfiles.ts'
 import { isObject } from '../../workflows/json.ts'
-import type { ReadableFormat } from '../../workflows/nodes/formats.ts'
+import type { ReadableFormat, ReadItem } from '../../workflows/nodes/formats.ts'
 import {
   delimiterField,
   encodingField,
@@ -9,10 +10,13 @@ import {
   rangeField,
   sheetField,
 } from '../../workflows/nodes/formats.ts'
-import { type Files, type FileValue, isFileValue } from '../files/files.ts'
+import { type FileValue, readFileValue } from '../files/files.ts'
 import type { ReadingOptions } from '../files/formats/work.ts'
+import { guessMimeType, sniffOrGuess } from '../files/types.ts'
 import { renderKey } from './kit/config.ts'
 import { invalidConfig } from './kit/failure.ts'
+import { demandFiles } from './kit/files.ts'
+import { workedItem } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 /** The largest file that is read: an evaluator process gets all of its bytes at once. */
@@ -42,7 +46,8 @@ export const runExtractFromFile: NodeRunner = async (context) => {
   const files = demandFiles(context)
   const given =
     config.file === undefined ? findFile(context.inputs) : await evaluator.render(config.file, bindings)
-  const chosen = pickFile(given)
+  const chosen = readFileValue(given)
+  if (!chosen && (config.item as ReadItem | undefined)?.missing === 'skip') return { output: [] }
   if (!chosen) {
     const problem =
       config.file === undefined
@@ -50,7 +55,7 @@ export const runExtractFromFile: NodeRunner = async (context) => {
         : 'must be a file: {file: {id, name, mimeType, bytes}}'
     throw invalidConfig('file', problem)
   }
-  const options = await readOptions(context)
+  const options = { ...(await readOptions(context)), item: await prepareItem(context, chosen) }
   const file = await files.open(chosen)
   share?.shrink(2 * Math.min(file.bytes, MAX_EXTRACTED_BYTES))
   const bytes = await file.read(MAX_EXTRACTED_BYTES)
@@ -69,14 +74,52 @@ export const runExtractFromFile: NodeRunner = async (context) => {
     share?.shrink(done.written.zipped.length)
     return { written: done.written }
   }
+  if ('unpacked' in done) return { output: await storeUnpacked(context, file, done.unpacked) }
   const stored = { name: done.name ?? name, mimeType: guessMimeType(done.name ?? '') }
   return { output: await files.store(stored, done.bytes) }
 }
 
-/** The files of the execution. Only attempts have them. */
-export function demandFiles({ files }: NodeContext): Files {
-  if (!files) throw new Error('a node that works on files is no effect')
-  return files
+/** The item that the file is read into, with what it keeps. */
+async function prepareItem(context: NodeContext, { file }: FileValue): Promise<ReadingOptions['item']> {
+  const how = context.config.item as ReadItem | undefined
+  if (!how) return undefined
+  const item = workedItem(context)
+  const others = Object.entries(filesOf(item) ?? {}).filter(
+    ([, one]) => readFileValue(one)?.file.id !== file.id,
+  )
+  const files = how.files === 'all' ? filesOf(item) : how.files === 'others' ? Object.fromEntries(others) : {}
+  const base = withFiles(how.keep === true && isObject(item) ? item : {}, files)
+  const field =
+    how.field === undefined
+      ? {}
+      : { field: String(await context.evaluator.render(how.field, context.bindings)) }
+  return { ...how, ...field, base }
+}
+
+/** The item with the files that were in its archive, under names with numbers. */
+async function storeUnpacked(
+  context: NodeContext,
+  { name }: Pick<FileValue['file'], 'name'>,
+  unpacked: { name: string; bytes: Uint8Array }[],
+): Promise<unknown> {
+  const { config, evaluator, bindings } = context
+  const prefix = String(await evaluator.render((config.item as ReadItem).field ?? 'file_', bindings))
+  const files: ItemFiles = {}
+  for (const [at, one] of unpacked.entries()) {
+    const what =
+      /\.gz(?:ip)?$/i.test(name) && unpacked.length === 1 && one.name === name
+        ? nameUnpacked(name)
+        : { name: one.name }
+    const type = what.mimeType ?? sniffOrGuess(what.name, one.bytes)
+    files[`${prefix}${at}`] = await demandFiles(context).store({ name: what.name, mimeType: type }, one.bytes)
+  }
+  return withFiles(Object(workedItem(context)), files)
+
+  function nameUnpacked(packed: string): { name: string; mimeType?: string } {
+    const [stem = 'file'] = packed.split('.')
+    const ending = /^.+\.([^.]+)\.gz$/i.exec(packed)?.[1]
+    return ending === undefined ? { name: `${stem}.txt` } : { name: `${stem}.${ending}` }
+  }
 }
 
 async function readOptions(context: NodeContext): Promise<ReadingOptions> {
@@ -88,17 +131,11 @@ async function readOptions(context: NodeContext): Promise<ReadingOptions> {
   return options
 }
 
-/** A value that is a file, or that has one under `file` beside other keys. */
-function pickFile(value: unknown): FileValue | undefined {
-  const file = { file: Object(value).file }
-  return isFileValue(file) ? file : undefined
-}
-
 /** The first file in a value, level by level. */
 function findFile(inputs: unknown[]): unknown {
   const open: unknown[] = [...inputs]
   for (const value of open) {
-    const file = pickFile(value)
+    const file = readFileValue(value)
     if (file) return file
     if (Array.isArray(value) || isObject(value)) {
       for (const child of Object.values(value)) {
@@ -108,29 +145,4 @@ function findFile(inputs: unknown[]): unknown {
     }
   }
   return undefined
-}
-
-const MIME_TYPES: Record<string, string> = {
-  csv: 'text/csv',
-  gif: 'image/gif',
-  htm: 'text/html',
-  html: 'text/html',
-  ics: 'text/calendar',
-  jpeg: 'image/jpeg',
-  jpg: 'image/jpeg',
-  json: 'application/json',
-  md: 'text/markdown',
-  pdf: 'application/pdf',
-  png: 'image/png',
-  txt: 'text/plain',
-  webp: 'image/webp',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  xml: 'application/xml',
-  zip: 'application/zip',
-}
-
-/** The type that the end of a file's name says. */
-export function guessMimeType(name: string): string {
-  const extension = /\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase() ?? ''
-  return MIME_TYPES[extension] ?? 'application/octet-stream'
 }

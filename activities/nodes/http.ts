@@ -5,10 +5,12 @@ import { redactText } from '../../db/redaction/redact.ts'
 import { listRequestSecrets } from '../../db/redaction/requests.ts'
 import type { ResponseShape } from '../../workflows/nodes/calls.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
+import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
 import { decodeUriPart } from '../../workflows/texts.ts'
 import { EXPRESSIONS_DOWN } from '../expressions/failures.ts'
 import { readDispositionName } from '../files/disposition.ts'
 import type { FileValue } from '../files/files.ts'
+import { findExtension } from '../files/types.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { parseResponseBody } from '../http/body.ts'
 import { showHeaders } from '../http/headers.ts'
@@ -17,10 +19,11 @@ import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { decodeText } from '../reading/charset.ts'
 import { readLargeNumbers } from '../reading/json.ts'
 import { NodeFailure } from './kit/failure.ts'
+import { workedItem } from './kit/items.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 import { openPass } from './kit/pass.ts'
 import { buildRequest, readHeldBytes, readMaxBytes } from './kit/request.ts'
-import { shapeResponse } from './kit/response.ts'
+import { isBytes, shapeFile, shapeResponse } from './kit/response.ts'
 import { readRetryAfter } from './kit/retryafter.ts'
 
 const EXCERPT = 200
@@ -72,9 +75,10 @@ export async function sendRequest(context: NodeContext, manner?: HttpManner): Pr
   }
   const { status, headers, cookies, body } = response
   const shown = showHeaders(response)
+  const shape = context.config.response as ResponseShape | undefined
+  if (saving.file && shape) return { output: shapeFile(shape, response, saving.file, workedItem(context)) }
   if (saving.file) return { output: { status, headers: shown, body: saving.file } }
   const message = `${request.method} ${host} responded with ${status}`
-  const shape = context.config.response as ResponseShape | undefined
   if (status >= 400 && !shape?.neverError && !manner?.takes?.(status)) {
     const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
     const excerpt = excerptBody(start, request, context.credentials?.secrets())
@@ -139,17 +143,34 @@ async function readAway(
  */
 function saveAnswer({ config, files }: NodeContext, { method }: HttpRequest) {
   const saving: { request: Partial<HttpRequest>; file?: FileValue } = { request: {} }
-  if (config.responseType !== 'file' || !files) return saving
+  const shape = config.response as ResponseShape | undefined
+  const mayBeFile = shape
+    ? shape.format !== 'json' && shape.format !== 'text'
+    : config.responseType === 'file'
+  if (!mayBeFile || !files) return saving
   const maxBytes = readHeldBytes(config)
-  saving.request = { maxBytes, saveBytes: readMaxBytes(config) }
+  const saveBytes = shape && config.maxBytes === undefined ? MAX_FILE_BYTES : readMaxBytes(config)
+  saving.request = { maxBytes, saveBytes }
   saving.request.save = ({ status, headers, url }) => {
-    if (status >= 400 || status === 204 || status === 304 || method === 'HEAD') return undefined
-    const name = readDispositionName(headers['content-disposition']) ?? nameOf(url)
+    if ((status >= 400 && !shape?.neverError) || status === 204 || status === 304 || method === 'HEAD')
+      return undefined
+    const type = headers['content-type'] ?? ''
+    if (shape && shape.format !== 'file' && !isBytes(type)) return undefined
+    const given = readDispositionName(headers['content-disposition'])
+    const name = given ?? (shape ? nameForItem(url, type, shape) : nameOf(url))
     return async (body) => {
-      saving.file = await files.store({ name, mimeType: headers['content-type'] ?? '' }, body)
+      saving.file = await files.store({ name, mimeType: type }, body)
     }
   }
   return saving
+}
+
+/** The name of an item's file: the last part of the URL's path as it is written, else its field and its type's ending. */
+function nameForItem({ pathname }: URL, type: string, { field = 'data' }: ResponseShape): string {
+  const last = pathname.split('/').at(-1)
+  if (last) return last
+  const ending = findExtension(type)
+  return ending === undefined ? field : `${field}.${ending}`
 }
 
 /** The last part of a URL's path, as a name for its file. */

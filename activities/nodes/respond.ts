@@ -1,6 +1,8 @@
 import * as v from 'valibot'
+import { filesOf, withoutFiles } from '../../workflows/itemfiles.ts'
 import { isObject } from '../../workflows/json.ts'
 import { findHeaderFault, responseStatusField } from '../../workflows/nodes/webhooks.ts'
+import { readFileValue } from '../files/files.ts'
 import { demandFile } from '../files/store.ts'
 import { describeLarge, readJson } from '../reading/json.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
@@ -14,13 +16,15 @@ import { setField } from './kit/paths.ts'
  */
 export const runRespondToWebhook: NodeRunner = async (context) => {
   const { config, bindings, evaluator } = context
+  const body = await readBody(context)
+  const given = config.as === 'file' ? (readFileValue(body) ?? body) : undefined
   const output = {
     status: await readStatus(context),
     headers: readHeaders(await evaluator.render(config.headers ?? {}, bindings)),
-    body: await readBody(context),
+    body: given ?? body,
   }
   const { store, executionId } = context.spot
-  const file = config.as === 'file' ? await demandFile(store, executionId, output.body) : undefined
+  const file = config.as === 'file' ? await demandFile(store, executionId, given) : undefined
   await context.answer(file ? { ...output, fileId: file.id } : output)
   if (config.passOn !== true) return { output }
   const items = listOwnItems(context.inputs)
@@ -31,13 +35,15 @@ export const runRespondToWebhook: NodeRunner = async (context) => {
 async function readBody({ config, bindings, evaluator, inputs, notes }: NodeContext): Promise<unknown> {
   const { as, key, body } = config
   if (as === 'first' || as === 'all') {
-    const items = listOwnItems(inputs)
+    const items = listOwnItems(inputs).map(withoutFiles)
     const value = as === 'all' ? items : (items[0] ?? null)
     if (key === undefined) return value
     const named: Record<string, unknown> = {}
     setField(named, String(await evaluator.render(key, bindings)), value)
     return named
   }
+  // Without a body it is the first file of the first item.
+  if (as === 'file' && body === undefined) return Object.values(filesOf(listOwnItems(inputs)[0]) ?? {})[0]
   const value = body === undefined ? null : ((await evaluator.render(body, bindings)) ?? null)
   if (as === 'text') return typeof value === 'object' && value !== null ? JSON.stringify(value) : value
   if (as !== 'json' || typeof value !== 'string') return value

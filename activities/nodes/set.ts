@@ -1,6 +1,8 @@
+import { filesOf, type ItemFiles, withFiles, withoutFiles } from '../../workflows/itemfiles.ts'
 import { isObject, setOwn } from '../../workflows/json.ts'
 import type { SetField } from '../../workflows/nodes/data.ts'
 import { quoteShort } from '../../workflows/problem.ts'
+import { readFileValue } from '../files/files.ts'
 import { describeLarge, readJson } from '../reading/json.ts'
 import { castValue, describeValue, readLargeWhole } from './kit/casts.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
@@ -24,23 +26,45 @@ export const runSet: NodeRunner = async (context) => {
     const given = await evaluator.render(config.json, bindings)
     const values = readObject(context, Array.isArray(given) ? given.map(writePiece).join('') : given)
     for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
-    return { output }
+    return { output: withFiles(output, keepFiles(context)) }
   }
   const fields = (await evaluator.render(config.fields, bindings)) as SetField[]
   const values: Record<string, unknown> = {}
+  const files: ItemFiles = { ...keepFiles(context) }
   for (const field of fields) {
-    const value = castField(field, config, bindings.index)
+    if (field.type === 'file') {
+      setOwn(files, String(field.name), takeFile(context, field))
+      continue
+    }
+    const { name, type = 'any', value: given } = field
+    const value = castField({ name, type, value: given }, config, bindings.index)
     warnOfRounding(context, field, value)
     if (value !== undefined) setOwn(values, String(field.name), value)
   }
   for (const [name, value] of Object.entries(values)) setField(output, name, copyValue(value), naming)
-  return { output }
+  return { output: withFiles(output, files) }
+}
+
+/** The files of the item that stay with what SET makes of it. */
+function keepFiles(context: NodeContext): ItemFiles | undefined {
+  const { include, files = include === 'all' } = context.config
+  return files === true ? filesOf(workedItem(context)) : undefined
+}
+
+/** A file that a field has: the value is one, or the name of one of the item's. */
+function takeFile(context: NodeContext, { name, value }: SetField): unknown {
+  const own = filesOf(workedItem(context)) ?? {}
+  const file = typeof value === 'string' && Object.hasOwn(own, value) ? own[value] : readFileValue(value)
+  if (file) return file
+  throw new NodeFailure(`Could not find binary data specified in field ${String(name)}`, {
+    type: 'InvalidInput',
+  })
 }
 
 /** A copy of the item with the fields that `include` keeps. */
 function pickFields(context: NodeContext, naming: Naming): Record<string, unknown> {
   const { include = 'none', names } = context.config
-  const item = workedItem(context)
+  const item = withoutFiles(workedItem(context))
   if (include === 'none' || !isObject(item)) return {}
   if (include === 'all') return copyValue(item)
   const listed = listNames(names)
@@ -65,9 +89,11 @@ export function listNames(names: unknown): string[] {
   return list.map((name) => String(name).trim()).filter((name) => name !== '')
 }
 
+type CastField = { name: string; value?: unknown; type: Exclude<SetField['type'], 'file'> }
+
 /** The value of a field in its type; undefined for one that is left out. */
 function castField(
-  { name, type = 'any', value }: SetField,
+  { name, type, value }: CastField,
   config: Record<string, unknown>,
   index: number | undefined,
 ): unknown {

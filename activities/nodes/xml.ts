@@ -1,3 +1,4 @@
+import { withoutFiles } from '../../workflows/itemfiles.ts'
 import { isObject } from '../../workflows/json.ts'
 import { renderText } from './kit/config.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
@@ -31,7 +32,7 @@ async function convertItem(context: NodeContext): Promise<unknown> {
   const { config, evaluator, bindings } = context
   const field = String(await evaluator.render(config.source, bindings))
   const options = (config.options ?? {}) as Record<string, unknown>
-  const item = workedItem(context)
+  const item = withoutFiles(workedItem(context))
   if (config.operation === 'write') {
     const text = await evaluator.convert(
       { kind: 'xml', write: JSON.stringify(item ?? {}), options },

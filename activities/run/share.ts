@@ -13,6 +13,7 @@ import { createReturns } from '../fairness/returns.ts'
 import { HELD_FOR_MODEL } from '../models/answer.ts'
 import { HELD_FOR_CHAT } from '../nodes/chat.ts'
 import { MAX_EXTRACTED_BYTES } from '../nodes/extract.ts'
+import { MAX_PAGE_BYTES } from '../nodes/html.ts'
 import { readHeldBytes } from '../nodes/kit/request.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
@@ -108,8 +109,10 @@ function findHeldBytes({ type, config }: GraphNode): number {
   if (type === 'DATABASE_QUERY') return MAX_SQL_BYTES
   if (type === 'CHAT_MESSAGE') return config.files === undefined ? 0 : HELD_FOR_CHAT * MAX_MAIL_BYTES
   if (nodeType(type)?.queue === 'models') return HELD_FOR_MODEL
+  if (type === 'HTML') return config.file === undefined ? 0 : 2 * MAX_PAGE_BYTES
   // A file is copied once, for the process that reads it.
-  return type === 'EXTRACT_FROM_FILE' ? 2 * MAX_EXTRACTED_BYTES : 0
+  const packs = type === 'CONVERT_TO_FILE' && (config.format === 'zip' || config.format === 'gzip')
+  return type === 'EXTRACT_FROM_FILE' || packs ? 2 * MAX_EXTRACTED_BYTES : 0
 }
 
 /** The bytes of JSON of the stored values that an attempt reads, each counted once. Small ones travel inline. */

@@ -1,4 +1,4 @@
-import { isFileValue, type OpenFile } from '../files/files.ts'
+import { type OpenFile, readFileValue } from '../files/files.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 
@@ -23,9 +23,10 @@ export async function openFiles(
   const opened: OpenFile[] = []
   for (const [i, entry] of list.entries()) {
     const path = Array.isArray(value) ? `${key}[${i}]` : key
-    if (!isFileValue(entry))
+    const file = readFileValue(entry)
+    if (!file)
       throw invalidConfig(path, 'must be a file: {file: {id, name, mimeType, bytes}}, as nodes output it')
-    opened.push(await files!.open(entry))
+    opened.push(await files!.open(file))
   }
   const bytes = opened.reduce((sum, file) => sum + file.bytes, 0)
   if (bytes <= mostBytes) return opened

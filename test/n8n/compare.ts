@@ -1,3 +1,4 @@
+import { withoutFiles } from '../../workflows/itemfiles.ts'
 import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import { ENDED, type ExecutionBody } from '../support/client.ts'
 import { until } from '../support/until.ts'
@@ -161,10 +162,15 @@ async function readExecution(
   })
 }
 
+/** Items as the recordings have them, which is without their files. */
+function showItems(items: unknown): unknown {
+  return Array.isArray(items) ? items.map(withoutFiles) : items
+}
+
 function describe(execution: ExecutionBody | undefined, report: ImportReport) {
   const items = (id: string) => {
     const outputs = execution?.nodeExecutions.flatMap(({ nodeId, outputData }) =>
-      nodeId === id && outputData ? [outputData.items] : [],
+      nodeId === id && outputData ? [showItems(outputData.items)] : [],
     )
     return outputs?.length && outputs.every(Array.isArray) ? outputs.flat() : undefined
   }

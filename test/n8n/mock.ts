@@ -2,16 +2,25 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
+import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
 import { answerVendor, readVendorAsking, type VendorAsking } from './vendors.ts'
 
-export type Answer = { status?: number; headers?: Record<string, string>; json?: unknown; text?: string }
+export type Answer = {
+  status?: number
+  headers?: Record<string, string>
+  json?: unknown
+  text?: string
+  bytes?: Uint8Array
+}
 export type Asked = {
   path: string
   query: URLSearchParams
   method: string
   headers: Record<string, unknown>
   body: string
+  raw: Buffer
+  type: string
 }
 
 const LAST_PAGE = 3
@@ -42,24 +51,27 @@ export async function startMock() {
       const asking = readAsking(JSON.parse(Buffer.concat(chunks).toString()))
       note(asking.model, asking)
     }
+    const body = Buffer.concat(chunks)
     const asked: Asked = {
       path: url.pathname,
       query: url.searchParams,
       method: request.method ?? 'GET',
       headers: pick(request),
-      body: Buffer.concat(chunks).toString(),
+      body: body.toString(),
+      raw: body,
+      type: request.headers['content-type'] ?? '',
     }
     if (url.pathname.startsWith('/vendors/')) {
       const { name, asking } = readVendorAsking(asked)
       note(name, asking)
     }
-    const { status = 200, headers, json, text } = find(asked, own)
+    const { status = 200, headers, json, text, bytes } = await find(asked, own)
     const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
-    const body = json === undefined ? text : JSON.stringify(json)
+    const sent = bytes ?? (json === undefined ? text : JSON.stringify(json))
     // The same headers for every client, whether it would keep the connection or not.
-    const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body ?? '') }
+    const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(sent ?? '') }
     response.writeHead(status, { 'content-type': type, connection: 'close', ...length, ...headers })
-    response.end(body)
+    response.end(sent)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
@@ -99,14 +111,14 @@ function pick({ headers }: IncomingMessage): Record<string, unknown> {
   return Object.fromEntries([...own, ...(type ? [['content-type', type]] : [])])
 }
 
-function find(asked: Asked, own: string): Answer {
+async function find({ raw, type, ...asked }: Asked, own: string): Promise<Answer> {
   const { path, query } = asked
   const [, first = '', second = ''] = path.split('/')
   switch (first) {
     case 'v1':
-      return askModel(asked)
+      return askModel({ ...asked, raw, type })
     case 'vendors':
-      return answerVendor(asked)
+      return answerVendor({ ...asked, raw, type })
     case 'list':
       return { json: THINGS }
     case 'one':
@@ -153,7 +165,12 @@ function find(asked: Asked, own: string): Answer {
       return { json: [1, 2, 3, 4, 5].slice(offset, offset + 2).map((id) => ({ id })) }
     }
     case 'echo':
-      return { json: { ...asked, query: Object.fromEntries(query), body: readBody(asked) } }
+      return { json: { ...asked, query: Object.fromEntries(query), body: readBody({ ...asked, raw, type }) } }
+    case 'file':
+    case 'named':
+      return giveFile(second, first === 'named' ? (query.get('as') ?? '') : undefined)
+    case 'sink':
+      return { json: await describeSent(raw, type) }
     default:
       return { status: 404, json: { error: 'no such path' } }
   }

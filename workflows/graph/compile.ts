@@ -88,7 +88,7 @@ function createPurity(graph: Graph): (loopId: string) => boolean {
 function isAlone(node: GraphNode): boolean {
   const { type, config, retry, timeoutMs, perItem, allItems } = node
   const row = nodeType(type)
-  if (listCredentials(node).length > 0 || row?.calls?.(config)) return true
+  if (listCredentials(node).length > 0 || row?.calls?.(config) || row?.stores?.(config)) return true
   if (row?.longOnItems && (perItem || allItems)) return true
   const codeMs = row?.codeMs?.(config) ?? 0
   return retry !== undefined || timeoutMs !== undefined || codeMs > MAX_STEP_CODE_MS

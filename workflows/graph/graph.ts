@@ -40,7 +40,11 @@ export function callsPerItem({
 }: Pick<GraphNode, 'type' | 'perItem' | 'disabled' | 'config'>): boolean {
   const row = nodeType(type)
   const calls =
-    row?.kind === 'effect' || row?.kind === 'agent' || type === 'SUB_WORKFLOW' || row?.calls?.(config)
+    row?.kind === 'effect' ||
+    row?.kind === 'agent' ||
+    type === 'SUB_WORKFLOW' ||
+    row?.calls?.(config) ||
+    row?.stores?.(config)
   return Boolean(perItem) && !disabled && Boolean(calls)
 }
 

@@ -17,6 +17,7 @@ const KNOWN = new Set(`${LANGUAGE} ${GIVEN}`.split(/\s+/))
 const ROOTS_OF: Record<string, string[]> = {
   $json: ['input', 'item', 'index'],
   $data: ['input', 'item', 'index'],
+  $binary: ['input', 'item', 'index'],
   $input: ['input', 'item', 'index'],
   $thisItem: ['input', 'item', 'index'],
   $item: ['item'],

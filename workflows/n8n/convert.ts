@@ -47,6 +47,7 @@ type Conversion = {
   findWorkflow: (id: string) => string | undefined
   findCredential: (key: string) => string | undefined
   ownId: string | undefined
+  usesFiles: boolean
   needs: NeededCredential[]
 }
 
@@ -83,7 +84,11 @@ export function* convertWorkflow(
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
   const reply = chooseReply(source, drawing, reporterOf)
   const needs: NeededCredential[] = []
-  const conversion = { source, drawing, ends, reply, reporterOf, findWorkflow, findCredential, ownId, needs }
+  const usesFiles = source.nodes.some((node) =>
+    /binary|extractFromFile|readPDF/i.test(JSON.stringify(node.raw)),
+  )
+  const found = { findWorkflow, findCredential, ownId, usesFiles }
+  const conversion = { source, drawing, ends, reply, reporterOf, ...found, needs }
   for (const node of source.nodes) {
     yield Math.min(TURN_UNITS, NODE_WORK + CHARACTER_WORK * JSON.stringify(node.raw).length)
     drawing.built.set(node.name, buildNode(conversion, node))
@@ -117,7 +122,7 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
 }
 
 function mapNode(
-  { drawing, ends, reply, reporterOf, findWorkflow, findCredential, ownId, needs }: Conversion,
+  { drawing, ends, reply, reporterOf, findWorkflow, findCredential, ownId, usesFiles, needs }: Conversion,
   node: SourceNode,
   id: string,
 ): MappedNode {
@@ -151,6 +156,7 @@ function mapNode(
       ends,
       findWorkflow,
       own: describeOwn(drawing.source, ownId),
+      usesFiles,
       attached,
       findCredential,
       needs: node.disabled ? [] : needs,

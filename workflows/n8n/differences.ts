@@ -156,6 +156,12 @@ function reportCode({ type, parameters, raw }: SourceNode, report: ProblemReport
     const message = 'n8n keeps this data from one execution to the next. Here it is empty each time.'
     report('parameter', 'parameters.jsCode', message, null)
   }
+  if (/\bbinary\b/.test(code) && /\b(?:fileName|mimeType|fileExtension)\s*(?:=(?!=)|:)/.test(code)) {
+    const message =
+      'If this code gives another name or type to a file that it was given, the file keeps those that it was stored under. ' +
+      'Files that the code makes of base64 have the name and type that it gives them.'
+    report('parameter', 'parameters.jsCode', message, null)
+  }
   const outside = /\b(require|process|fetch)\b|\bthis\.helpers\b|\$helpers\b/.exec(code)
   if (outside && (type === 'code' || type === 'function' || type === 'functionItem')) {
     const message = `The code uses ${outside[0]}, which there is not here: the node fails when it gets there.`

@@ -25,6 +25,8 @@ export type MapperTools = {
   findWorkflow(id: string): string | undefined
   /** The workflow itself: its id in n8n, and its id here if it has a trigger by which it can be called. */
   own: { theirs: string | undefined; ours: string | undefined }
+  /** Whether any of the nodes works on files of its items. */
+  usesFiles: boolean
   /** The nodes that n8n attaches to it by connections of this kind: `ai_languageModel`, `ai_tool`. */
   attached(kind: string): SourceNode[]
   /** The id of our credential that replaces one of n8n's, by its id or its name in n8n, or the name of its node. */

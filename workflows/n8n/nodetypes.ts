@@ -3,6 +3,7 @@ import type { SourceNode } from './document.ts'
 import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
+import { FILE_MAPPERS } from './nodes/files.ts'
 import { FLOW_MAPPERS } from './nodes/flow.ts'
 import { FORMAT_MAPPERS } from './nodes/formats.ts'
 import { GUARDRAIL_MAPPERS } from './nodes/guardrails.ts'
@@ -17,6 +18,7 @@ import { MESSAGE_MAPPERS } from './send/mappers.ts'
 
 const MAPPERS: Record<string, NodeMapper> = {
   ...BRANCH_MAPPERS,
+  ...FILE_MAPPERS,
   ...FLOW_MAPPERS,
   ...CALL_MAPPERS,
   ...LIST_MAPPERS,
@@ -40,10 +42,19 @@ export function findNodeMapper(node: SourceNode): NodeMapper {
   return getOwn(MAPPERS, node.type) ?? mapUnknown
 }
 
+const DISK =
+  'it reads or writes files on the machine of n8n, which Perdure never does: take files by a webhook or HTTP_REQUEST, and ' +
+  'send them where they are to be kept'
+
 /** The advice for some nodes that have no counterpart. */
 const HINTS: Record<string, string> = {
   executeCommand: 'it runs a command on the machine of n8n, which Perdure never does',
-  readWriteFile: 'it reads or writes files, and Perdure keeps none',
+  readWriteFile: DISK,
+  readBinaryFile: DISK,
+  readBinaryFiles: DISK,
+  writeBinaryFile: DISK,
+  editImage:
+    'it changes an image, for which Perdure has no node: call a service for images with HTTP_REQUEST',
 }
 
 const mapUnknown: NodeMapper = (node, { report }) => {

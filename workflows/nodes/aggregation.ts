@@ -34,6 +34,7 @@ export const collectionField = v.pipe(
         keepMissing: v.optional(flag),
         mergeLists: v.optional(flag),
         dots: v.optional(usuallyOn),
+        files: v.optional(oneOf('all', 'unique')),
       },
       {
         into: 'The name of one list of all items.',
@@ -43,6 +44,7 @@ export const collectionField = v.pipe(
         keepMissing: 'Also values that are missing or null.',
         mergeLists: 'The entries of a value that is a list are put into the list.',
         dots: 'Whether names with dots lead into objects.',
+        files: 'Keeps the files of all items, or with unique one of each type and size.',
       },
     ),
   ),

@@ -33,16 +33,16 @@ const flag = v.boolean('must be true or false')
 const responseField = strictObject(
   described(
     {
-      format: v.optional(v.picklist(['auto', 'json', 'text'], 'must be auto, json or text')),
+      format: v.optional(v.picklist(['auto', 'json', 'text', 'file'], 'must be auto, json, text or file')),
       full: v.optional(flag),
       neverError: v.optional(flag),
       field: v.optional(textField),
     },
     {
-      format: 'How the body is read: auto looks at the answer.',
+      format: 'How the body is read: auto looks at the answer, and makes a file of what is no text.',
       full: 'Outputs {body, headers, statusCode, statusMessage} in place of the body.',
       neverError: 'Takes every status, also those of 400 and more.',
-      field: 'The field that has the text of an answer that is no JSON.',
+      field: 'The field that has the text of an answer that is no JSON, or the name of its file.',
     },
   ),
 )

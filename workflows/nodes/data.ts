@@ -45,14 +45,14 @@ const setFields = v.pipe(
         {
           name: v.string('must be a string'),
           type: v.optional(
-            oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth'),
+            oneOf('string', 'number', 'boolean', 'array', 'object', 'dateTime', 'any', 'truth', 'file'),
             'any',
           ),
           value: v.optional(v.unknown()),
         },
         {
           name: 'The name of the field.',
-          type: 'What the value is converted to; any leaves it as it is.',
+          type: 'What the value is converted to; any leaves it as it is. With file it is a file, or names one of the item.',
           value: 'The value.',
         },
       ),
@@ -84,6 +84,7 @@ export const DATA_NODES = {
             dots: v.optional(usuallyOn),
             ignoreErrors: v.optional(flag),
             nulls: v.optional(oneOf('keep', 'drop', 'refuse', 'text')),
+            files: v.optional(flag),
           },
           {
             values: 'The keys of the output and their values.',
@@ -95,6 +96,8 @@ export const DATA_NODES = {
             ignoreErrors: 'A value that cannot be converted stays as it is, and the node does not fail.',
             nulls:
               'What becomes of a field without a value: it is kept as null, left out, refused, or written as a text.',
+            files:
+              'With fields or json: whether the files of the item are kept. Without it with include all.',
           },
         ),
       ),
@@ -222,6 +225,9 @@ export const DATA_NODES = {
           {
             operation: oneOf('hash', 'hmac', 'uuid', 'randomBytes', 'encode', 'decode'),
             value: v.optional(v.unknown()),
+            file: v.optional(
+              v.union([textField, anyObject], 'must be a file or an expression that gives one'),
+            ),
             algorithm: v.optional(
               oneOf('md5', 'sha1', 'sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-384', 'sha3-512'),
               'sha256',
@@ -236,6 +242,7 @@ export const DATA_NODES = {
           {
             operation: 'What is made.',
             value: 'What is hashed, encoded or decoded: a text counts as UTF-8, anything else as its JSON.',
+            file: 'A file whose bytes are hashed, in place of a value.',
             algorithm: 'The hash.',
             secret:
               'The secret of an HMAC, if it is an expression. Better: a credential, which is stored sealed.',
@@ -247,7 +254,12 @@ export const DATA_NODES = {
           },
         ),
       ),
-      demandKeys({ hash: ['value'], hmac: ['value'], encode: ['value'], decode: ['value'] }),
+      demandKeys({ encode: ['value'], decode: ['value'] }),
+      v.check(
+        ({ operation, value, file }) =>
+          (operation !== 'hash' && operation !== 'hmac') || (value === undefined) !== (file === undefined),
+        'must have either value or file for the operations hash and hmac',
+      ),
       demandSecret('secret', ({ operation }) => operation === 'hmac'),
     ),
     main: ['operation'],
@@ -262,6 +274,7 @@ export const DATA_NODES = {
       },
     },
     credentialUses: ['SIGNATURE'],
+    stores: ({ file }) => file !== undefined,
   }),
   RANDOM: nodeTypeRow('pure', {
     summary: 'Outputs {value}: a random whole number, fraction, UUID or item; or {items}, shuffled.',

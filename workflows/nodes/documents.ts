@@ -190,6 +190,9 @@ export const DOCUMENT_NODES = {
             operation: oneOf('text', 'extract', 'pick', 'table', 'fromMarkdown', 'toMarkdown'),
             value: v.optional(textField),
             source: v.optional(textField),
+            file: v.optional(
+              v.union([textField, anyObject], 'must be a file or an expression that gives one'),
+            ),
             pick: v.optional(pickFields),
             trim: v.optional(flag),
             clean: v.optional(flag),
@@ -210,6 +213,7 @@ export const DOCUMENT_NODES = {
             operation: 'What is made: the text of a page, values found in it, a table of items, or Markdown.',
             value: 'The HTML or the Markdown.',
             source: 'With pick: the field of the item that has the page, or pages.',
+            file: 'With pick: a file that has the page, in place of a field.',
             pick: 'The fields that are picked out of the page.',
             trim: 'With pick: drops the space around texts.',
             clean: 'With pick: makes one space of every space and line break.',
@@ -223,12 +227,18 @@ export const DOCUMENT_NODES = {
       demandKeys({
         text: ['value'],
         extract: ['value', 'fields'],
-        pick: ['source', 'pick'],
+        pick: ['pick'],
         fromMarkdown: ['value', 'into'],
         toMarkdown: ['value', 'into'],
       }),
+      v.check(
+        ({ operation, source, file }) =>
+          operation !== 'pick' || (source === undefined) !== (file === undefined),
+        'must have either source or file for the operation pick',
+      ),
     ),
     main: ['operation'],
+    stores: ({ file }) => file !== undefined,
     mainBy: {
       key: 'operation',
       keys: {

@@ -192,6 +192,7 @@ export const ITEM_NODES = {
             missing: v.optional(oneOf('ignore', 'error')),
             names: v.optional(names),
             dots: v.optional(usuallyOn),
+            files: v.optional(flag),
           },
           {
             value: 'A list, or a text that is cut at the separator.',
@@ -206,6 +207,7 @@ export const ITEM_NODES = {
             missing: 'With fields: what happens if the item has no such field: nothing, or the node fails.',
             names: 'With include selected: the fields that are kept.',
             dots: DOTS,
+            files: 'With fields: each new item has the files of the item.',
           },
         ),
       ),

@@ -45,6 +45,8 @@ export type NodeType = {
    * in the queue of calls to models, and on items one for each.
    */
   calls?: (config: Record<string, unknown>) => boolean
+  /** For a node that is pure with most configs: whether it opens or stores files. Then it is an activity of its own. */
+  stores?: (config: Record<string, unknown>) => boolean
   /** On items it may work for longer than a segment lasts: then it is an activity of its own. */
   longOnItems?: true
   retry: Required<Retry>

@@ -122,7 +122,7 @@ export const secretHeaderField = v.pipe(
 const respondField = strictObject(
   described(
     {
-      data: v.optional(oneOf('first', 'all', 'none')),
+      data: v.optional(oneOf('first', 'all', 'none', 'file')),
       status: v.optional(responseStatusField),
       headers: v.optional(headers),
       field: v.optional(v.string('must be a string')),
@@ -131,10 +131,10 @@ const respondField = strictObject(
       ends: v.optional(v.pipe(v.array(v.string('must be a string'), 'must be an array'), v.maxLength(500))),
     },
     {
-      data: 'The first item of the node that ended last, all of its items, or nothing.',
+      data: 'The first item of the node that ended last, all of its items, nothing, or a file of the first item.',
       status: 'The status of the answer.',
       headers: 'Headers of the answer.',
-      field: 'The only field of the first item that is sent.',
+      field: 'The only field of the first item that is sent, or the name of its file.',
       contentType: 'The Content-Type of the answer.',
       text: 'What a caller gets who is answered at once.',
       ends: 'The ids of the nodes that may be the last one, in their order.',
@@ -149,10 +149,12 @@ export const webhookFilesField = strictObject(
     {
       maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
       maxCount: v.optional(wholeNumber(1, MAX_RUN_FILES)),
+      name: v.optional(v.pipe(textField, v.maxLength(100, 'must have at most 100 characters'))),
     },
     {
       maxBytes: 'The most bytes that a file may have.',
       maxCount: 'The most files that a call may have.',
+      name: 'With the shape n8n: the name of the file, and with a number those of a form.',
     },
   ),
 )

@@ -1,4 +1,4 @@
-import { crc32 } from 'node:zlib'
+import { crc32, deflateRawSync } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { invalidConfig } from '../../nodes/kit/failure.ts'
 import { excessiveFile, invalidFile, writeSize } from './faults.ts'
@@ -75,25 +75,29 @@ export async function unpackEntry(
   }
 }
 
-/** An archive of these files, not compressed, for readers that take nothing else. */
-export function storeArchive(files: { name: string; bytes: Uint8Array }[]): Uint8Array {
+/** An archive of these files, not compressed, for readers that take nothing else, unless `deflates`. */
+export function storeArchive(files: { name: string; bytes: Uint8Array }[], deflates = false): Uint8Array {
   const parts: Uint8Array[] = []
   const directory: Uint8Array[] = []
   let at = 0
   for (const { name, bytes } of files) {
     const path = Buffer.from(name)
+    const packed = deflates ? deflateRawSync(bytes) : bytes
+    const isPacked = packed.length < bytes.length
+    const content = isPacked ? packed : bytes
     const head = Buffer.alloc(26)
-    // Version 2.0, names in UTF-8, stored, without a time.
+    // Version 2.0, names in UTF-8, without a time.
     head.writeUInt16LE(20, 0)
     head.writeUInt16LE(0x800, 2)
     head.writeUInt32LE(crc32(bytes), 10)
-    head.writeUInt32LE(bytes.length, 14)
+    head.writeUInt16LE(isPacked ? 8 : 0, 4)
+    head.writeUInt32LE(content.length, 14)
     head.writeUInt32LE(bytes.length, 18)
     head.writeUInt16LE(path.length, 22)
     const place = Buffer.alloc(14)
     place.writeUInt32LE(at, 10)
     directory.push(Buffer.from('PK\x01\x02\x14\x00', 'latin1'), head, place, path)
-    const start = [Buffer.from('PK\x03\x04'), head, path, bytes]
+    const start = [Buffer.from('PK\x03\x04'), head, path, content]
     parts.push(...start)
     at += start.reduce((sum, part) => sum + part.length, 0)
   }

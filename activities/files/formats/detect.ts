@@ -3,11 +3,13 @@ import { invalidFile } from './faults.ts'
 import type { FileSource } from './work.ts'
 
 const TYPES: Record<string, ReadableFormat> = {
+  'application/gzip': 'gzip',
   'application/json': 'json',
   'application/pdf': 'pdf',
   'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': 'xlsx',
   'application/vnd.ms-excel.sheet.macroenabled.12': 'xlsx',
   'application/x-zip-compressed': 'zip',
+  'application/x-gzip': 'gzip',
   'application/xml': 'xml',
   'application/zip': 'zip',
   'application/xhtml+xml': 'html',
@@ -20,6 +22,8 @@ const TYPES: Record<string, ReadableFormat> = {
 
 const EXTENSIONS: Record<string, ReadableFormat> = {
   csv: 'csv',
+  gz: 'gzip',
+  gzip: 'gzip',
   htm: 'html',
   html: 'html',
   ics: 'ics',
@@ -38,13 +42,14 @@ const EXTENSIONS: Record<string, ReadableFormat> = {
 /** How files begin that nothing is read from. */
 const OTHERS: [start: number[], what: string][] = [
   [[0xd0, 0xcf, 0x11, 0xe0], 'an old file of Excel, Word or Outlook: save it in a new format, such as .xlsx'],
-  [[0x1f, 0x8b], 'compressed with gzip'],
   [[0x37, 0x7a, 0xbc, 0xaf], 'an archive of 7-Zip'],
   [[0x52, 0x61, 0x72, 0x21], 'an archive of RAR'],
   [[0x89, 0x50, 0x4e, 0x47], 'a PNG image'],
   [[0xff, 0xd8, 0xff], 'a JPEG image'],
   [[0x47, 0x49, 0x46, 0x38], 'a GIF image'],
 ]
+
+const SURE = { gzip: 'compressed with gzip', pdf: 'a PDF', zip: 'a ZIP archive or a file of Office' }
 
 const HEAD = 1_024
 
@@ -77,17 +82,15 @@ export function detectFormat({ name, mimeType, bytes }: FileSource): ReadableFor
 
 /** Refuses a file that is certainly not in the format that its node wants. */
 export function demandFormatOf({ name, bytes }: FileSource, format: ReadableFormat): void {
+  if (format === 'base64') return
   demandReadable(name, bytes)
   const sure = findSureFormat(bytes)
   const wanted = format === 'xlsx' ? 'zip' : format
   if (sure === wanted) return
-  const binary = wanted === 'pdf' || wanted === 'zip'
+  const binary = wanted === 'pdf' || wanted === 'zip' || wanted === 'gzip'
   const label = format.toUpperCase()
-  if (sure === 'pdf' || sure === 'zip')
-    throw invalidFile(
-      name,
-      `is not ${label}, but ${sure === 'pdf' ? 'a PDF' : 'a ZIP archive or a file of Office'}`,
-    )
+  if (sure === 'pdf' || sure === 'zip' || sure === 'gzip')
+    throw invalidFile(name, `is not ${label}, but ${SURE[sure]}`)
   if (binary)
     throw invalidFile(
       name,
@@ -100,7 +103,8 @@ function demandReadable(name: string, bytes: Uint8Array): void {
   if (other) throw invalidFile(name, `is ${other[1]}; nothing can be read from it`)
 }
 
-function findSureFormat(bytes: Uint8Array): 'pdf' | 'zip' | 'ics' | undefined {
+function findSureFormat(bytes: Uint8Array): 'pdf' | 'zip' | 'gzip' | 'ics' | undefined {
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'gzip'
   const head = Buffer.from(bytes.subarray(0, HEAD)).toString('latin1')
   if (head.startsWith('PK\x03\x04') || head.startsWith('PK\x05\x06')) return 'zip'
   if (head.includes('%PDF-')) return 'pdf'

@@ -1,4 +1,5 @@
-import { getDocumentProxy } from 'unpdf'
+import { getDocumentProxy, getResolvedPDFJS } from 'unpdf'
+import type { ReadItem } from '../../../workflows/nodes/formats.ts'
 import { invalidConfig } from '../../nodes/kit/failure.ts'
 import { excessiveFile, invalidFile } from './faults.ts'
 import type { FileSource, Warn } from './work.ts'
@@ -58,6 +59,55 @@ export async function readPdf({ name, bytes }: FileSource, wanted: string | unde
       FAULTS[error.name] ?? `is not a PDF that can be read: ${error.message.slice(0, 300)}`,
     )
   }
+}
+
+/**
+ * A PDF as n8n reads it: {numpages, numrender, info, metadata, text, version}, where a line begins with each piece of
+ * text at another height. `apart` gives a list of the pages' texts.
+ */
+export async function readPdfForItem({ name, bytes }: FileSource, { maxPages, apart }: ReadItem) {
+  try {
+    const file = await getDocumentProxy(new Uint8Array(bytes), { maxImageSize: 0, verbosity: 0 })
+    const count = maxPages === undefined ? file.numPages : Math.min(maxPages, file.numPages)
+    if (count > MAX_PAGES)
+      throw excessiveFile(name, `has ${count} pages; at most ${MAX_PAGES} are read at once`)
+    const pages: string[] = []
+    let chars = 0
+    for (let number = 1; number <= count; number++) {
+      const page = await file.getPage(number)
+      const text = joinLines((await page.getTextContent()).items)
+      page.cleanup()
+      chars += text.length
+      if (chars > MAX_CHARS) throw excessiveFile(name, `has more than ${MAX_CHARS} characters of text`)
+      pages.push(text)
+    }
+    const { info, metadata } = await file.getMetadata()
+    return {
+      numpages: file.numPages,
+      numrender: file.numPages,
+      info,
+      ...(metadata ? { metadata: Object.fromEntries([...metadata]) } : {}),
+      text: apart ? pages : pages.join('\n\n'),
+      version: (await getResolvedPDFJS()).version,
+    }
+  } catch (error) {
+    if (!(error instanceof Error) || error.name === 'NodeFailure' || error instanceof RangeError) throw error
+    throw invalidFile(
+      name,
+      FAULTS[error.name] ?? `is not a PDF that can be read: ${error.message.slice(0, 300)}`,
+    )
+  }
+}
+
+function joinLines(items: object[]): string {
+  let height: number | undefined
+  let text = ''
+  for (const { str, transform } of items as { str?: string; transform?: number[] }[]) {
+    if (str === undefined) continue
+    text += height === undefined || height === 0 || height === transform?.[5] ? str : `\n${str}`
+    height = transform?.[5]
+  }
+  return text
 }
 
 /** The numbers of the pages that are wanted, in the order in which they are named. */

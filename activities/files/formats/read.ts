@@ -1,4 +1,5 @@
 import { isObject } from '../../../workflows/json.ts'
+import type { ReadableFormat } from '../../../workflows/nodes/formats.ts'
 import { convertFormat } from '../../expressions/convert.ts'
 import type { HtmlPick } from '../../expressions/formats.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
@@ -19,10 +20,18 @@ type Reading = Extract<FileWork, { read: unknown }>['read']
  * options that do not fit it. Only for an evaluator process.
  */
 export async function readFormat(source: Reading, warn: Warn): Promise<FileReading> {
-  const format = source.format === 'auto' ? detectFormat(source) : source.format
+  const format = source.format === 'auto' ? chooseFormat(source) : source.format
   demandFormatOf(source, format)
+  if (source.options.item) return (await import('./itemreading.ts')).readIntoItem(format, source, warn)
   const reading = await readAs(format, source, warn)
-  return 'bytes' in reading ? reading : { output: { format, ...reading.output } }
+  return 'output' in reading ? { output: { format, ...Object(reading.output) } } : reading
+}
+
+function chooseFormat(source: Reading): ReadableFormat {
+  if (!source.options.item?.unpack) return detectFormat(source)
+  if (/\.(?:tgz|tar|tar\.gz)$/i.test(source.name))
+    throw invalidFile(source.name, 'is a TAR archive, which cannot be unpacked: use ZIP')
+  return source.bytes[0] === 0x1f && source.bytes[1] === 0x8b ? 'gzip' : 'zip'
 }
 
 async function readAs(
@@ -30,7 +39,9 @@ async function readAs(
   source: Reading,
   warn: Warn,
 ): Promise<FileReading> {
-  const { options, name } = source
+  const { options, name, bytes } = source
+  if (format === 'base64') return { output: { text: Buffer.from(bytes).toString('base64') } }
+  if (format === 'gzip') return (await import('./pack.ts')).unpackGzip(source, options, warn)
   if (format === 'zip') return (await import('./archive.ts')).readArchive(source, options, warn)
   if (format === 'xlsx')
     return { output: await (await import('./sheets.ts')).readWorkbook(source, options, warn) }

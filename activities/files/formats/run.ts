@@ -19,9 +19,13 @@ export async function workOnFile(work: FileWork): Promise<FileResult> {
       const { writeFormat } = await import('./write.ts')
       return { bytes: await writeFormat(work.write), warnings }
     }
+    if ('pack' in work) {
+      const { packFiles } = await import('./pack.ts')
+      return { bytes: packFiles(work.pack), warnings }
+    }
     const { readFormat } = await import('./read.ts')
     const reading = await readFormat(work.read, warn)
-    if ('bytes' in reading) return { ...reading, warnings }
+    if ('bytes' in reading || 'unpacked' in reading) return { ...reading, warnings }
     return { ...packOutput(work.read.name, reading.output), warnings }
   } catch (error) {
     if (error instanceof NodeFailure) return { fault: error.type, message: error.message }

@@ -19,6 +19,21 @@ const MAX_CELLS = 1_000_000
  * workbook, or is too large.
  */
 export async function readWorkbook(source: FileSource, options: ReadingOptions, warn: Warn) {
+  const { cells, before, sheet } = await readRows(source, options, warn)
+  if (options.header === false) return { items: cells, sheet }
+  const headerAt = (options.headerRow ?? before + 1) - before - 1
+  if (headerAt < 0 || (headerAt >= cells.length && options.headerRow !== undefined))
+    throw invalidConfig(
+      'headerRow',
+      `is ${options.headerRow}, which is no row of ${options.range ?? 'the sheet'}`,
+    )
+  const items = await nameCells(cells.slice(headerAt))
+  // An empty row says nothing, as an empty line of a CSV.
+  return { items: items.filter((item) => Object.values(item).some((cell) => cell !== null)), sheet }
+}
+
+/** The rows of a sheet's cells in its range, and how many rows of the sheet are before them. */
+export async function readRows(source: FileSource, options: ReadingOptions, warn: Warn) {
   const workbook = await openWorkbook(source)
   const sheet = options.sheet ?? 1
   const place = findSheet(source.name, workbook.sheets, sheet)
@@ -33,17 +48,7 @@ export async function readWorkbook(source: FileSource, options: ReadingOptions, 
       `has a sheet of ${found.rows} rows and ${found.columns} columns; at most ${MAX_CELLS} cells are read`,
     )
   warnOfCells(place.name, found, options, warn)
-  const { cells, before } = cutRange(fillRows(found), options.range)
-  if (options.header === false) return { items: cells, sheet }
-  const headerAt = (options.headerRow ?? before + 1) - before - 1
-  if (headerAt < 0 || (headerAt >= cells.length && options.headerRow !== undefined))
-    throw invalidConfig(
-      'headerRow',
-      `is ${options.headerRow}, which is no row of ${options.range ?? 'the sheet'}`,
-    )
-  const items = await nameCells(cells.slice(headerAt))
-  // An empty row says nothing, as an empty line of a CSV.
-  return { items: items.filter((item) => Object.values(item).some((cell) => cell !== null)), sheet }
+  return { ...cutRange(fillRows(found), options.range), sheet }
 }
 
 function findSheet(name: string, sheets: SheetPlace[], wanted: string | number): SheetPlace {

@@ -12,10 +12,10 @@ const HEAD = 4_096
 /**
  * The text of a file. Without an encoding, it is that of its byte order mark, or what it says of itself (XML, HTML), else
  * UTF-8, else windows-1252, which is told as a warning. Throws a NodeFailure: InvalidInput for bytes that are not in
- * the encoding, or FileTooLarge.
+ * the encoding, or FileTooLarge. `keepsMark`: a byte order mark stays in the text.
  */
 export function readFileText(
-  { name, bytes }: FileSource,
+  { name, bytes, keepsMark = false }: FileSource & { keepsMark?: boolean },
   { encoding, format }: { encoding?: string | undefined; format: string },
   warn: Warn,
 ): string {
@@ -25,18 +25,18 @@ export function readFileText(
       `has ${writeSize(bytes.length)}: at most ${writeSize(MAX_TEXT_BYTES)} are read as a text`,
     )
   const known = encoding ?? findMark(name, bytes) ?? findOwnCharset(bytes, format) ?? findWide(bytes)
-  if (known !== undefined) return decodeAs(name, bytes, known)
+  if (known !== undefined) return decodeAs(name, bytes, known, keepsMark)
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)
   } catch {
     warn('Its bytes are not UTF-8: they are read as windows-1252. Say which encoding it has.')
     return new TextDecoder('windows-1252').decode(bytes)
   }
 }
 
-function decodeAs(name: string, bytes: Uint8Array, encoding: string): string {
+function decodeAs(name: string, bytes: Uint8Array, encoding: string, ignoreBOM: boolean): string {
   try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
+    return new TextDecoder(encoding, { fatal: true, ignoreBOM }).decode(bytes)
   } catch {
     throw invalidFile(
       name,

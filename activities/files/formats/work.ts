@@ -1,7 +1,12 @@
 import type { WrittenOutput } from '../../../db/executions/records/written.ts'
 import type { FailureType } from '../../../workflows/nodes/failures.ts'
 import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
-import type { ReadableFormat, WritableFormat } from '../../../workflows/nodes/formats.ts'
+import type {
+  ReadableFormat,
+  ReadItem,
+  WritableFormat,
+  WrittenEncoding,
+} from '../../../workflows/nodes/formats.ts'
 import type { CsvWriting } from './csv.ts'
 
 /**
@@ -11,6 +16,7 @@ import type { CsvWriting } from './csv.ts'
 export type FileWork =
   | { read: FileSource & { format: ReadableFormat | 'auto'; options: ReadingOptions } }
   | { write: { format: WritableFormat; data: string; options: WritingOptions } }
+  | { pack: { format: 'zip' | 'gzip'; files: { name: string; bytes: Uint8Array }[] } }
 
 export type FileSource = { name: string; mimeType: string; bytes: Uint8Array }
 
@@ -38,12 +44,17 @@ export type ReadingOptions = {
   as?: 'text' | 'file' | undefined
   /** The fields to pick of a page: for each name a CSS selector, or {selector, attribute, all}. */
   fields?: Record<string, unknown> | undefined
+  /** The file is read into an item: what it has already, and how. */
+  item?: (ReadItem & { base: Record<string, unknown> }) | undefined
 }
 
 export type WritingOptions = CsvWriting & {
   bom?: boolean | undefined
   sheet?: string | undefined
   indent?: number | undefined
+  encoding?: WrittenEncoding | undefined
+  /** Written as SheetJS writes it for n8n: nested keys are columns with dots. */
+  sheets?: boolean | undefined
 }
 
 /**
@@ -54,10 +65,14 @@ export type FileResult =
   | { text: string; warnings: string[] }
   | { written: WrittenOutput; warnings: string[] }
   | { bytes: Uint8Array; name?: string; warnings: string[] }
+  | { unpacked: { name: string; bytes: Uint8Array }[]; warnings: string[] }
   | { fault: FailureType; message: string }
 
 /** What a format's reader gives: the output, or the bytes of a file within the file. */
-export type FileReading = { output: Record<string, unknown> } | { bytes: Uint8Array; name: string }
+export type FileReading =
+  | { output: unknown }
+  | { bytes: Uint8Array; name: string }
+  | { unpacked: { name: string; bytes: Uint8Array }[] }
 
 /** Notes a warning for the node's record. */
 export type Warn = (message: string) => void

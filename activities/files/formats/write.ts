@@ -3,6 +3,7 @@ import { isObject } from '../../../workflows/json.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { buildXml } from '../../reading/xml/build.ts'
 import { findColumns, writeCsvItems } from './csv.ts'
+import { flattenItem, writeSheetCsv } from './sheetcsv.ts'
 import type { FileWork, WritingOptions } from './work.ts'
 
 type Writing = Extract<FileWork, { write: unknown }>['write']
@@ -23,17 +24,18 @@ const MAX_CELLS = 1_000_000
  */
 export async function writeFormat({ format, data, options }: Writing): Promise<Uint8Array> {
   const value: unknown = JSON.parse(data)
-  if (format === 'xlsx') return writeWorkbook(listItems(value), options)
+  if (format === 'xlsx') return writeWorkbook(listRows(value, options), options)
   if (format === 'base64') return decodeBase64(value)
   const text = await writeText(format, value, options)
-  return Buffer.from(options.bom ? MARK + text : text)
+  return encodeText(options.bom ? MARK + text : text, options.encoding)
 }
 
 async function writeText(
-  format: Exclude<Writing['format'], 'xlsx' | 'base64'>,
+  format: Writing['format'],
   value: unknown,
   options: WritingOptions,
 ): Promise<string> {
+  if (format === 'csv' && options.sheets) return writeSheetCsv(listRows(value, options), options)
   if (format === 'csv') return writeCsvItems(listItems(value), options)
   if (format === 'json') return JSON.stringify(value, null, options.indent)
   if (format === 'ics') return (await import('./calendar.ts')).writeCalendar(listItems(value), new Date())
@@ -50,6 +52,15 @@ async function writeText(
 function listItems(value: unknown): unknown[] {
   if (Array.isArray(value)) return value
   return value === null ? [] : [value]
+}
+
+function listRows(value: unknown, { sheets }: WritingOptions): unknown[] {
+  return sheets ? listItems(value).map(flattenItem) : listItems(value)
+}
+
+function encodeText(text: string, encoding: WritingOptions['encoding'] = 'utf-8'): Uint8Array {
+  if (encoding !== 'iso-8859-1') return Buffer.from(text, encoding === 'utf-8' ? 'utf8' : 'utf16le')
+  return Buffer.from(text.replace(/[\u0100-\uffff]/g, '?'), 'latin1')
 }
 
 function decodeBase64(value: unknown): Uint8Array {

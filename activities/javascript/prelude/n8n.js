@@ -11,18 +11,53 @@
   }
 
   // An expression that may change what it reads gets copies, so that the next one reads what was there.
-  const shared = { wrapped: new Map() }
+  const shared = { wrapped: new Map(), binaries: new Map() }
   let kept = shared
   const read = (value) => {
     if (!kept.copies || typeof value !== 'object' || value === null) return value
     if (!kept.copies.has(value)) kept.copies.set(value, JSON.parse(JSON.stringify(value)))
     return kept.copies.get(value)
   }
+
+  // The files of an item are no part of its JSON: workflows/itemfiles.ts has the rule.
+  const FILES = '$binary'
+  const isFile = (value) => typeof value?.file?.id === 'string' && typeof value.file.mimeType === 'string'
+  const filesOf = (item) => {
+    if (typeof item !== 'object' || item === null || !own(item, FILES)) return undefined
+    const files = item[FILES]
+    const all = typeof files === 'object' && files !== null ? Object.values(files) : []
+    return all.length > 0 && all.every(isFile) ? files : undefined
+  }
+  const bares = new Map()
+  /** The item without its files: the same object every time. */
+  const bare = (item) => {
+    if (filesOf(item) === undefined) return item
+    if (!bares.has(item)) {
+      const { [FILES]: _, ...rest } = item
+      bares.set(item, rest)
+    }
+    return bares.get(item)
+  }
+  const binary = (item) => {
+    const files = filesOf(item)
+    if (files === undefined) return undefined
+    if (!kept.binaries.has(item))
+      kept.binaries.set(
+        item,
+        Object.fromEntries(Object.entries(files).map(([name, { file }]) => [name, kit.describeFile(file)])),
+      )
+    return kept.binaries.get(item)
+  }
+  const present = (item, at) => {
+    const files = binary(item)
+    return { json: read(bare(item)), ...(files ? { binary: files } : {}), pairedItem: { item: at } }
+  }
+
   /** The items as n8n shows them. */
   const wrap = (items) => {
     let wrapped = kept.wrapped.get(items)
     if (!wrapped) {
-      wrapped = items.map((json, i) => ({ json: read(json), pairedItem: { item: i } }))
+      wrapped = items.map(present)
       kept.wrapped.set(items, wrapped)
     }
     return wrapped
@@ -48,9 +83,11 @@
   // The items of a job may be some of the node's.
   const index = () => (isEach() ? (kit.roots.indexes?.[kit.index] ?? kit.index) : 0)
   const current = () => (isEach() ? kit.item : itemsOf(kit.roots.input)[0])
-  const json = () => read(current()) ?? {}
-  const thisItem = () =>
-    current() === undefined ? undefined : { json: json(), pairedItem: { item: index() } }
+  const json = () => read(bare(current())) ?? {}
+  const thisItem = () => {
+    if (current() === undefined) return undefined
+    return { ...present(current(), index()), json: json() }
+  }
 
   // What JavaScript and luxon ask of any object, to find out what it is.
   const PROBES = new Set(['toJSON', 'then', 'isLuxonDateTime', 'isLuxonDuration', 'isLuxonInterval'])
@@ -111,7 +148,7 @@
   const pairedItem = (name, at) => {
     const pair = kit.roots.pairs?.[idOf(name)]?.[at]
     if (typeof pair === 'number') return wrap(outputOf(name))[pair]
-    if (typeof pair === 'object') return { json: read(pair.item), pairedItem: { item: at } }
+    if (typeof pair === 'object') return present(pair.item, at)
     return refuse(pair ?? `there is no item ${at} here`)
   }
   const node = (name) => {
@@ -144,21 +181,23 @@
     })
   }
   const nodeAtIndex = (name) => {
-    const json = () => {
+    const item = () => {
       const all = wrap(outputOf(name))
       const at = index()
       if (all.length <= at)
         refuse(`"${name}" node has ${all.length} item(s) but you're trying to access item ${at}`)
-      return all[at].json
+      return all[at]
     }
     return offer(`$node["${name}"]`, {
       get json() {
-        return json()
+        return item().json
       },
       get data() {
-        return json()
+        return item().json
       },
-      binary: {},
+      get binary() {
+        return item().binary ?? {}
+      },
       runIndex: 0,
     })
   }
@@ -188,7 +227,7 @@
   const variables = {
     $json: json,
     $data: json,
-    $binary: () => ({}),
+    $binary: () => binary(current()) ?? {},
     $input: () => input,
     $thisItem: () => thisItem(),
     $itemIndex: index,
@@ -274,7 +313,7 @@
     }
   }
   const withCopies = (changes, evaluate) => {
-    kept = changes ? { wrapped: new Map(), copies: new Map() } : shared
+    kept = changes ? { wrapped: new Map(), binaries: new Map(), copies: new Map() } : shared
     try {
       return evaluate()
     } finally {

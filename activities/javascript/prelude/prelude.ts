@@ -54,7 +54,7 @@ const PARTS: { part: PreludePart; names?: RegExp; load: () => Promise<PreludePie
   },
   // Only what begins with `=` has n8n's methods: see texts.ts.
   { part: 'titlecase', names: NEVER, load: async () => [await readPackage('title-case', 'titleCase')] },
-  { part: 'n8n', names: NEVER, load: () => readPieces('n8n') },
+  { part: 'n8n', names: NEVER, load: () => readPieces('files', 'n8n') },
   { part: 'methods', names: NEVER, load: () => readPieces('extend', 'lists', 'texts', 'dates') },
 ]
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Files, FileValue, OpenFile } from '../../files/files.ts'
-import { isFileValue } from '../../files/files.ts'
+import { readFileValue } from '../../files/files.ts'
 import type { StreamedBody } from '../../http/streams.ts'
 import { NodeFailure } from './failure.ts'
 
@@ -9,7 +9,7 @@ export type FileBody = { stream: StreamedBody; type: string; text: string }
 
 /** A body that is one file. Throws a NodeFailure (FileMissing) if the value is not a file of this execution. */
 export async function buildFileBody(files: Files | undefined, value: unknown): Promise<FileBody> {
-  const file = await demandFiles(files).open(value)
+  const file = await demandFiles(files).open(readFileValue(value) ?? value)
   const stream = { bytes: file.bytes, open: () => file.stream() }
   return { stream, type: file.mimeType, text: `file ${file.id}` }
 }
@@ -60,7 +60,8 @@ export function readFormPairs(body: Record<string, unknown>): [string, string | 
   for (const [name, entry] of Object.entries(body)) {
     for (const item of Array.isArray(entry) ? entry : [entry]) {
       if (item === null || item === undefined) continue
-      if (isFileValue(item)) pairs.push([name, item])
+      const file = readFileValue(item)
+      if (file) pairs.push([name, file])
       else pairs.push([name, typeof item === 'object' ? JSON.stringify(item) : String(item)])
     }
   }

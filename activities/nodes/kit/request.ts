@@ -9,7 +9,7 @@ import { findRequestHeaderFault } from '../../http/hop.ts'
 import type { HttpRequest } from '../../http/http.ts'
 import { readJson } from '../../reading/json.ts'
 import { EMPTY_PART, isMixedUrl, joinUrl, takeUrlApart } from './address.ts'
-import { invalidConfig } from './failure.ts'
+import { invalidConfig, NodeFailure } from './failure.ts'
 import { buildFileBody, buildMultipart, type FileBody, readFormPairs } from './fileparts.ts'
 import type { NodeContext } from './node.ts'
 
@@ -155,12 +155,26 @@ function readTimeout(value: unknown): number | undefined {
 
 /** The body that is a file or has some; undefined for other types of bodies. */
 async function readFileBody({ config, files }: NodeContext, value: unknown): Promise<FileBody | undefined> {
+  if (config.response !== undefined) demandFiles(config.body, value)
   if (value === null || value === undefined) return undefined
   if (config.bodyType === 'file') return buildFileBody(files, value)
   if (config.bodyType !== 'multipart') return undefined
   if (!isObject(value))
     throw invalidConfig('body', 'must be an object, whose keys are the fields of the form')
   return buildMultipart(files, readFormPairs(value))
+}
+
+/** For items a file of theirs that is not there is a failure, and not a body or a field that is left out. */
+function demandFiles(template: unknown, value: unknown): void {
+  const isMissing = (text: unknown, file: unknown) =>
+    typeof text === 'string' && /\$binary\b/.test(text) && (file === null || file === undefined)
+  const fields = isObject(template) ? Object.keys(template) : []
+  const missing = fields.find((key) => isMissing(Object(template)[key], Object(value)[key]))
+  if (missing === undefined && !isMissing(template, value)) return
+  const what = missing === undefined ? 'The body' : `The field "${missing}"`
+  throw new NodeFailure(`${what} is to be a file of the item, which does not have it`, {
+    type: 'FileMissing',
+  })
 }
 
 type Sent = { text: string; type: string }

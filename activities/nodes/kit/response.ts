@@ -1,7 +1,9 @@
-import { setOwn } from '../../../workflows/json.ts'
+import { filesOf, withFiles } from '../../../workflows/itemfiles.ts'
+import { isObject, setOwn } from '../../../workflows/json.ts'
 import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
 import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import { createPacer } from '../../expressions/pace.ts'
+import type { FileValue } from '../../files/files.ts'
 import { describeUnknownCharset } from '../../http/body.ts'
 import { type ResponseHeaders, showHeaders } from '../../http/headers.ts'
 import { decodeText } from '../../reading/charset.ts'
@@ -42,6 +44,39 @@ export async function shapeResponse(
   if (large) warnings.push(large)
   return { output: full ? { body: value, ...rest } : (value ?? {}), warnings }
 }
+
+/**
+ * The item that a response becomes whose body is a file: it has the fields and files of the item before, or with `full`
+ * {headers, statusCode, statusMessage}.
+ */
+export function shapeFile(
+  { field = 'data', full }: ResponseShape,
+  { status, headers, cookies }: Omit<Response, 'body'>,
+  file: FileValue,
+  item: unknown,
+): unknown {
+  const rest = {
+    headers: showHeaders({ headers, cookies }),
+    statusCode: status,
+    statusMessage: REASONS[status] ?? '',
+  }
+  const fields = full ? rest : isObject(item) ? item : {}
+  return withFiles(fields, { ...filesOf(item), [field]: file })
+}
+
+/** Whether a body of this type is no text. */
+export function isBytes(type: string): boolean {
+  return BYTES.some((start) => type.toLowerCase().includes(start))
+}
+
+const BYTES =
+  `image/ audio/ video/ application/octet-stream application/gzip application/zip application/vnd.rar
+  application/epub+zip application/x-bzip application/x-cdf application/vnd.amazon.ebook application/msword
+  application/vnd.openxmlformats-officedocument.wordprocessingml.document application/vnd.ms-fontobject
+  application/vnd.openxmlformats-officedocument.spreadsheetml.sheet application/vnd.oasis.opendocument.presentation
+  application/pdf application/x-tar application/vnd.visio application/vnd.ms-excel application/x-7z-compressed`.split(
+    /\s+/,
+  )
 
 async function parseBody(text: string, isLenient: boolean, largeNumbers: LargeNumbers): Promise<JsonReading> {
   try {

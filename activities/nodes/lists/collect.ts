@@ -1,3 +1,4 @@
+import { filesOf, type ItemFiles, withFiles, withoutFiles } from '../../../workflows/itemfiles.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import type { Collection } from '../../../workflows/nodes/aggregation.ts'
 import { NodeFailure } from '../kit/failure.ts'
@@ -5,10 +6,29 @@ import { getField, setField } from '../kit/paths.ts'
 import { listNames } from '../set.ts'
 
 /** One item of all items: a list of them under a name, or lists of their fields. */
-export function collectItems(items: unknown[], collection: Collection): Record<string, unknown> {
-  return 'into' in collection && collection.into !== undefined
-    ? collectWhole(items, collection)
-    : collectFields(items, collection)
+export function collectItems(given: unknown[], collection: Collection): Record<string, unknown> {
+  const items = given.map(withoutFiles)
+  const output =
+    'into' in collection && collection.into !== undefined
+      ? collectWhole(items, collection)
+      : collectFields(items, collection)
+  return collection.files ? withFiles(output, gatherFiles(given, collection.files === 'unique')) : output
+}
+
+/** The files of all items; those of a name that is taken get a number. Alike are those of one type and size. */
+function gatherFiles(items: unknown[], unique: boolean): ItemFiles {
+  const gathered: ItemFiles = {}
+  const kinds = new Set<string>()
+  for (const [key, value] of items.flatMap((item) => Object.entries(filesOf(item) ?? {}))) {
+    const { name, mimeType, bytes } = Object(Object(value).file)
+    const kind = JSON.stringify([mimeType, bytes, /\.[^.]*$/.exec(String(name))?.[0]])
+    if (unique && kinds.has(kind)) continue
+    kinds.add(kind)
+    let free = key
+    for (let number = 1; Object.hasOwn(gathered, free); number++) free = `${key}_${number}`
+    setOwn(gathered, free, value)
+  }
+  return gathered
 }
 
 function collectWhole(items: unknown[], { into, include, except }: Collection): Record<string, unknown> {

@@ -1,3 +1,4 @@
+import { withoutFiles } from '../../../workflows/itemfiles.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import type { DatasetRules } from '../../../workflows/nodes/datasets.ts'
 import { NodeFailure } from '../kit/failure.ts'
@@ -16,7 +17,7 @@ export async function compareLists(
 ): Promise<Compared> {
   const { fuzzy = false, dots = true, multiple = 'first', dialect = 2.3 } = rules
   const compare = chooseComparison(fuzzy, dialect >= 2)
-  const hasFields = ({ item }: Placed) => Object.keys(Object(item)).length > 0
+  const hasFields = ({ item }: Placed) => Object.keys(Object(withoutFiles(item))).length > 0
   const left = lists.left.filter(hasFields)
   const right = lists.right.filter(hasFields)
   if (dialect < 2.2) {
@@ -73,7 +74,7 @@ function areSame(a: unknown, b: unknown, compare: Comparison, rules: DatasetRule
 }
 
 function leaveOut(item: unknown, { skip = [], dots = true }: DatasetRules): Item {
-  const copy = isObject(item) ? copyValue(item) : {}
+  const copy = isObject(item) ? copyValue(withoutFiles(item)) : {}
   for (const name of skip) {
     if (Object.hasOwn(copy, name)) delete copy[name]
     else unsetField(copy, name, { dots })
@@ -98,7 +99,8 @@ function describe(a: Placed, b: Placed, on: KeyPair[], compare: Comparison, rule
 
 function listDifferences(a: Item, b: Item, on: KeyPair[], compare: Comparison, rules: DatasetRules): Item {
   const { skip = [], dialect = 2.3, fuzzy } = rules
-  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  const all = new Set([...Object.keys(withoutFiles(a)), ...Object.keys(withoutFiles(b))])
+  const names = [...all]
   const [first, second] = dialect >= 2 ? ['inputA', 'inputB'] : ['input1', 'input2']
   const keys: Item = {}
   for (const { left } of on) setOwn(keys, left, a[left])

@@ -4,8 +4,11 @@ import { NodeFailure } from '../kit/failure.ts'
 /** The nodes of n8n whose code a CODE node may have: they give and take items in ways of their own. */
 export type CodeStyle = 'code' | 'function' | 'functionItem'
 
-/** An item that code has made, and the indexes of those that it came from; null if that is not known. */
-type MadeItem = { item: unknown; from: number | number[] | null }
+/**
+ * An item that code has made, and the indexes of those that it came from; null if that is not known. `binary` is what it
+ * gave as files; with `kept` they are those of the item that it came from.
+ */
+type MadeItem = { item: unknown; from: number | number[] | null; binary?: unknown }
 
 /** The code with the variables that n8n gives it beside `$input`, if it reads them: `items` and `item`. */
 export function nameItems(code: string, style: CodeStyle, isEach: boolean): string {
@@ -37,13 +40,13 @@ export function readMade(
     return ((value ?? []) as unknown[]).flatMap((one, at): MadeItem[] => {
       if (style === 'functionItem') {
         if (one === null) throw refuse('No data got returned. Always an object has to be returned!')
-        return [{ item: one, from: at }]
+        return [{ item: one, from: at, binary: 'kept' }]
       }
       // Nothing is left out.
       if (one === null) return []
       if (typeof one !== 'object') throw refuse("Code doesn't return an object")
       if (Array.isArray(one)) throw refuse("Code doesn't return a single object")
-      return [{ item: unwrap(one as Record<string, unknown>), from: at }]
+      return [{ ...unwrap(one as Record<string, unknown>), from: at }]
     })
   }
   if (value === undefined || value === null || typeof value !== 'object')
@@ -61,15 +64,15 @@ export function readMade(
     const from = readFrom(one.pairedItem) ?? (list.length === given ? at : alone)
     if (style === 'function' && one.json === undefined)
       throw refuse('All returned items have to contain a property named "json"!')
-    return { item: unwrap(one), from }
+    return { ...unwrap(one), from }
   })
 }
 
-function unwrap(one: Record<string, unknown>): unknown {
+function unwrap({ ...one }: Record<string, unknown>): Pick<MadeItem, 'item' | 'binary'> {
   const hasKeys = Object.keys(one).some((key) => KEYS.has(key))
-  if (!hasKeys) return one
+  if (!hasKeys) return { item: one }
   if (!isObject(one.json)) throw refuse("A 'json' property isn't an object")
-  return one.json
+  return { item: one.json, binary: one.binary }
 }
 
 function readFrom(paired: unknown): number | number[] | undefined {

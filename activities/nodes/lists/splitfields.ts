@@ -1,3 +1,4 @@
+import { FILES_KEY, filesOf, withFiles, withoutFiles } from '../../../workflows/itemfiles.ts'
 import { isObject, mergeObjects, setOwn } from '../../../workflows/json.ts'
 import { NodeFailure } from '../kit/failure.ts'
 import { copyValue, getField, unsetField } from '../kit/paths.ts'
@@ -14,11 +15,20 @@ export type SplitRules = {
   names?: unknown
   dots?: boolean
   missing?: 'ignore' | 'error'
+  /** Whether each new item has the files of the item. */
+  files?: boolean
 }
 
 /** The items that the entries of an item's fields become. The entries of an object are its values. */
 export function splitFields(given: unknown, rules: SplitRules): Item[] {
-  const item = isObject(given) ? given : {}
+  const files = filesOf(given)
+  const split = splitValues(isObject(given) ? given : {}, rules)
+  if (!files || rules.files !== true) return split
+  return split.map((item) => (filesOf(item) ? item : withFiles(item, files)))
+}
+
+function splitValues(given: Item, rules: SplitRules): Item[] {
+  const item = withoutFiles(given)
   const { include = 'none', dots = true } = rules
   const fields = listNames(rules.fields).map((name) => name.replace(/^\$json\./, ''))
   const names = listNames(rules.as)
@@ -30,6 +40,12 @@ export function splitFields(given: unknown, rules: SplitRules): Item[] {
   const split: Item[] = []
   for (const [i, field] of fields.entries()) {
     const name = names[i] ?? field
+    if (field === FILES_KEY) {
+      // Each file goes into an item of its own, whatever becomes of the fields.
+      for (const [at, [key, file]] of Object.entries(filesOf(given) ?? {}).entries())
+        split[at] = withFiles(split[at] ?? {}, { [key]: file })
+      continue
+    }
     const value = getField(item, field, { dots })
     if (value === undefined && rules.missing === 'error')
       throw new NodeFailure(`Couldn't find the field '${field}' in the input data`, { type: 'InvalidInput' })

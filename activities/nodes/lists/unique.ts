@@ -1,3 +1,4 @@
+import { withoutFiles } from '../../../workflows/itemfiles.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { NodeFailure } from '../kit/failure.ts'
@@ -17,10 +18,11 @@ export type UniqueRules = {
  * if a compared field is missing in an item, or has another type than in the item before.
  */
 export async function findUnique(
-  items: unknown[],
+  given: unknown[],
   { by, except, types }: UniqueRules,
   naming: Naming,
 ): Promise<{ places: number[]; keys: string[] }> {
+  const items = given.map(withoutFiles)
   const all = [...new Set(items.flatMap((item) => listKeys(item, naming)))]
   const first = naming.dots ? listKeys(items[0], naming) : all
   const keys = by ?? (except ? first.filter((key) => !except.includes(key)) : all)

@@ -1,7 +1,10 @@
 import type { Context } from 'hono'
+import { isFileValue } from '../../../activities/files/files.ts'
 import { listWithheld, type Webhook, type WebhookCall } from '../../../db/executions/starts/webhooks.ts'
 import { removeStored, type StoredFile } from '../../../db/files/store.ts'
 import type { Store } from '../../../db/scope.ts'
+import { FILES_KEY, type ItemFiles } from '../../../workflows/itemfiles.ts'
+import { isObject, setOwn } from '../../../workflows/json.ts'
 import type { BodyReader } from '../../bodies/away.ts'
 import { collectByName } from '../../bodies/names.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
@@ -23,7 +26,7 @@ export function createCallReader(deps: Pick<ApiDeps, 'store' | 'publicUrl'>, rea
     }
     const call =
       hook.node.config.shape === 'n8n'
-        ? shapeForN8n(asked, `${deps.publicUrl}${c.req.path}`, hook.test ? 'test' : 'production')
+        ? shapeForN8n(hook, asked, `${deps.publicUrl}${c.req.path}`)
         : { ...asked, method: c.req.method }
     return { call, ...checked }
   }
@@ -46,11 +49,43 @@ export async function startWithFiles<T extends { fresh: boolean }>(
 
 /** What a Webhook node of n8n outputs. */
 function shapeForN8n(
-  { body, query, headers, ...raw }: WebhookCall,
+  hook: Webhook,
+  { body, query, headers, rawBody }: WebhookCall,
   webhookUrl: string,
-  executionMode: 'production' | 'test',
 ): WebhookCall {
-  return { headers, params: {}, query, body: body ?? {}, ...raw, webhookUrl, executionMode }
+  const executionMode = hook.test ? 'test' : 'production'
+  const taken = hook.files ? takeFiles(body, hook.files.name) : { body, files: {} }
+  const files = rawBody ? { data: rawBody } : taken.files
+  return {
+    headers,
+    params: {},
+    query,
+    body: taken.body ?? {},
+    webhookUrl,
+    executionMode,
+    ...(Object.keys(files).length > 0 ? { [FILES_KEY]: files } : {}),
+  }
+}
+
+/** The files in a body, which is one or a form, by the names that n8n gives them; and the rest of the body. */
+function takeFiles(body: unknown, name?: string): { body: unknown; files: ItemFiles } {
+  if (isFileValue(body)) return { body: {}, files: { [name ?? 'data']: body } }
+  if (!isObject(body)) return { body, files: {} }
+  const rest: Record<string, unknown> = {}
+  const files: ItemFiles = {}
+  let count = 0
+  for (const [key, value] of Object.entries(body)) {
+    const several = Array.isArray(value) && value.some(isFileValue)
+    const found = [value].flat().filter(isFileValue)
+    if (found.length === 0) setOwn(rest, key, value)
+    for (const [at, file] of found.entries()) {
+      const plain = key.replace(/\[\]$/, '')
+      const own = plain.trim() === '' ? `data${count}` : several ? `${plain}${at}` : plain
+      setOwn(files, name === undefined ? own : `${name}${count}`, file)
+      count++
+    }
+  }
+  return { body: rest, files }
 }
 
 function readHeaders(c: Context, hook: Webhook): Record<string, string> {

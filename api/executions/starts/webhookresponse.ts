@@ -17,6 +17,7 @@ import { Fault } from '../../../db/fault.ts'
 import { findFile } from '../../../db/files/files.ts'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
 import { isItemList, itemsOf } from '../../../workflows/input.ts'
+import { filesOf, withoutFiles } from '../../../workflows/itemfiles.ts'
 import { getOwn, isObject } from '../../../workflows/json.ts'
 import { findHeaderFault, type WebhookRespond } from '../../../workflows/nodes/webhooks.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
@@ -83,6 +84,7 @@ export async function startAndRelayAnswer(
   const { respond } = hook.response
   if (mode === 'responseNode' && respond) return sendAnswer(c, { status: 200, headers: {}, body: null })
   if (mode === 'responseNode') return refuse(500, 'The execution ended without a response')
+  if (respond?.data === 'file') return sendLastFile(deps, c, executionId, respond, outcome)
   return respond ? sendLast(c, respond, outcome.output) : c.json(outcome.output, 200)
 }
 
@@ -102,7 +104,7 @@ export async function startAndAcknowledge(
 /** Sends the first item that left the node which ended last, all of its items, or nothing. */
 function sendLast(c: Context<AppEnv>, respond: WebhookRespond, output: unknown): Response {
   const { data = 'first', status = 200, field } = respond
-  const items = itemsOf(findLast(output, respond.ends ?? []))
+  const items = itemsOf(findLast(output, respond.ends ?? [])).map(withoutFiles)
   if (data === 'first' && items.length === 0) {
     const message = 'No item to return was found'
     return c.json(describeError(c.req.path, 500, message), 500)
@@ -111,6 +113,27 @@ function sendLast(c: Context<AppEnv>, respond: WebhookRespond, output: unknown):
   const one = field === undefined ? first : readPath(first, field)
   const body = data === 'none' ? null : data === 'all' ? items : (one ?? null)
   return sendAnswer(c, { status, headers: withType(respond, body), body })
+}
+
+/** Sends a file of the first item that left the node which ended last: the one of that name, or the first. */
+async function sendLastFile(
+  deps: ApiDeps,
+  c: Context<AppEnv>,
+  executionId: string,
+  respond: WebhookRespond,
+  outcome: WebhookOutcome,
+): Promise<Response> {
+  const [first] = itemsOf(findLast(outcome.output, respond.ends ?? []))
+  const files = filesOf(first) ?? {}
+  const file = respond.field === undefined ? Object.values(files)[0] : getOwn(files, respond.field)
+  const fileId: unknown = Object(Object(file).file).id
+  if (typeof fileId !== 'string') {
+    const message = 'No file to return was found'
+    return c.json(describeError(c.req.path, 500, message), 500)
+  }
+  const { status = 200 } = respond
+  const answer = { status, headers: withType(respond, null), body: null, fileId }
+  return sendFileAnswer(deps, c, executionId, { ...outcome, answer })
 }
 
 /** A field of an item, by its name or by a path with dots. */

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type RawBuilder, sql } from 'kysely'
 import { v5 as uuidv5 } from 'uuid'
 import type { GraphNode } from '../../../workflows/graph/graph.ts'
+import type { FILES_KEY, ItemFiles } from '../../../workflows/itemfiles.ts'
 import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import type { ResponseMode, WebhookFiles, WebhookRespond } from '../../../workflows/nodes/webhooks.ts'
 import { write } from '../../change.ts'
@@ -68,6 +69,8 @@ export type WebhookCall = {
   params?: Record<string, never>
   webhookUrl?: string
   executionMode?: string
+  /** The files of a trigger of the shape `n8n`, which are no part of its body. */
+  [FILES_KEY]?: ItemFiles
 }
 
 /**

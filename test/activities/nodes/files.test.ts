@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { makeArchive, makeWorkbook } from '../../support/files/formats/archives.ts'
 import { keep } from '../../support/keep.ts'
@@ -197,7 +198,7 @@ test('settings that a format does not know, or that are wrong, are refused when 
   expect(await faultsOf('EXTRACT_FROM_FILE', { format: 'csv', sheet: 1, pages: '1', as: 'file' })).toEqual([
     'sheet: is only for the format xlsx',
     'pages: is only for the format pdf',
-    'as: is only for the format zip',
+    'as: is only for the format zip, gzip',
   ])
   expect(
     await faultsOf('EXTRACT_FROM_FILE', { format: 'doc', range: 'A1', headerRow: 0, pages: 'x' }),
@@ -235,4 +236,60 @@ test('a file of 32 MB is read, and a larger one is refused before it is', async 
   expect(await outcome(steps(packed(40_000_000)).slice(0, 2))).toMatch(
     /^a\.zip: all\.txt has 38\.1 MB unpacked; at most 32 MB/,
   )
+})
+
+test('files are packed, unpacked and hashed', async () => {
+  const write: Step = ['CONVERT_TO_FILE', { format: 'text', data: 'hello hello hello hello', name: 'a.txt' }]
+  const both = '{{ [$nodes.n0, $nodes.n1] }}'
+  const packed = await outcome([
+    write,
+    ['CONVERT_TO_FILE', { format: 'json', data: { a: 1 }, name: 'a.txt' }],
+    ['CONVERT_TO_FILE', { format: 'zip', data: both, name: 'both.zip' }],
+    ['EXTRACT_FROM_FILE', {}],
+  ])
+  expect(packed).toMatchObject({
+    entries: [
+      { name: 'a.txt', bytes: 23 },
+      { name: 'a_1.txt', bytes: 7 },
+    ],
+  })
+  const gzip: Step[] = [
+    write,
+    ['CONVERT_TO_FILE', { format: 'gzip', data: '{{ $input }}', name: 'a.txt.gz' }],
+  ]
+  expect(await outcome([...gzip, ['EXTRACT_FROM_FILE', {}]])).toEqual({
+    format: 'gzip',
+    text: 'hello hello hello hello',
+  })
+  const file = await outcome([...gzip, ['EXTRACT_FROM_FILE', { format: 'gzip', as: 'file' }]])
+  expect(file).toMatchObject({ file: { name: 'a.txt', mimeType: 'text/plain', bytes: 23 } })
+  const bytes = ['EXTRACT_FROM_FILE', { format: 'base64' }] satisfies Step
+  expect(await outcome([write, bytes])).toMatchObject({
+    text: Buffer.from('hello hello hello hello').toString('base64'),
+  })
+  const hash = await outcome([write, ['CRYPTO', { operation: 'hash', file: '{{ $input }}' }]])
+  const text = await outcome([['CRYPTO', { operation: 'hash', value: 'hello hello hello hello' }]])
+  expect(hash).toEqual(text)
+  expect(await outcome([['CRYPTO', { operation: 'hash', file: '{{ $input }}' }]])).toContain('must be a file')
+  expect(await outcome([['CONVERT_TO_FILE', { format: 'zip', data: [] }]])).toContain('data must have a file')
+  expect(await outcome([['CONVERT_TO_FILE', { format: 'gzip', data: 'text' }]])).toContain(
+    'data must be a file',
+  )
+})
+
+test('an archive that unpacks to far more than it has is refused', async () => {
+  const bomb = (bytes: Buffer, name: string): Step => [
+    'CONVERT_TO_FILE',
+    { format: 'base64', data: bytes.toString('base64'), name },
+  ]
+  const gzip = bomb(gzipSync(Buffer.alloc(60 * 1024 * 1024)), 'bomb.gz')
+  expect(await outcome([gzip, ['EXTRACT_FROM_FILE', {}]])).toBe('bomb.gz has more than 48 MB unpacked')
+  const dense = bomb(gzipSync(Buffer.alloc(8 * 1024 * 1024)), 'dense.gz')
+  const unpack: Step = ['EXTRACT_FROM_FILE', { item: { unpack: true, field: 'f' } }]
+  expect(await outcome([dense, unpack])).toBe('dense.gz unpacks to more than 1000 times its bytes')
+  const many = Array.from({ length: 101 }, (_, i) => ({ name: `f${i}.txt`, bytes: 'x' }))
+  const archive = bomb(makeArchive(many), 'many.zip')
+  expect(await outcome([archive, unpack])).toBe('many.zip has 101 files; at most 100 are unpacked at once')
+  const tar = bomb(gzipSync('x'), 'a.tar.gz')
+  expect(await outcome([tar, unpack])).toContain('is a TAR archive')
 })

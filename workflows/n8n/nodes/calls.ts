@@ -5,6 +5,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
+import { fileOf } from './fileparts.ts'
 import { mapHttpRequest } from './http.ts'
 
 /** Nodes that call a service or another workflow, or answer a caller. */
@@ -47,9 +48,11 @@ function mapRespondToWebhook(
 
 /** The response of the node. A redirect adds its header. */
 function readResponse(
-  { respondWith = 'firstIncomingItem', responseBody = '', redirectURL = '' }: Record<string, unknown>,
+  parameters: Record<string, unknown>,
   headers: Record<string, unknown>,
 ): Record<string, unknown> {
+  const { respondWith = 'firstIncomingItem', responseBody = '', redirectURL = '' } = parameters
+  const { responseDataSource, inputFieldName } = parameters
   switch (respondWith) {
     case 'json':
       return { body: keepTexts(responseBody), as: 'json' }
@@ -66,6 +69,8 @@ function readResponse(
       headers.location = keepText(redirectURL)
       return { status: 307 }
   }
+  if (respondWith === 'binary')
+    return responseDataSource === 'set' ? { as: 'file', body: fileOf(inputFieldName) } : { as: 'file' }
   throw new Error(`it responds with "${respondWith}", which Perdure cannot`)
 }
 

@@ -87,5 +87,7 @@ function writeCode(
 ): MappedNode {
   const code = String(text ?? '')
   if (code.trim() === '') throw new Error('it has no code')
-  return mapAll('CODE', { language: 'javascript', mode, code, style })
+  // What code does with files is stored, which only a node of its own can do.
+  const files = /\bbinary\b/.test(code) ? { files: true } : {}
+  return mapAll('CODE', { language: 'javascript', mode, code, style, ...files })
 }

@@ -4,6 +4,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
+import { fileOf } from './fileparts.ts'
 
 /** Nodes that read and write HTML, XML and Markdown. */
 export const FORMAT_MAPPERS: Record<string, NodeMapper> = {
@@ -27,7 +28,7 @@ function mapHtml(node: SourceNode, tools: MapperTools): MappedNode {
     return mapEach('SET', { fields: [{ name: 'html', type: 'string', value }] })
   }
   if (operation === 'convertToHtmlTable') return mapTable(node)
-  if (parameters.sourceData === 'binary') throw new Error('it reads a file, and Perdure keeps no files')
+  const isFile = parameters.sourceData === 'binary'
   const { trimValues, cleanUpText } = readOptions(node)
   const { values } = Object(parameters.extractionValues)
   const takes: Record<string, string> = { attribute: 'attribute', html: 'html', value: 'value' }
@@ -44,7 +45,9 @@ function mapHtml(node: SourceNode, tools: MapperTools): MappedNode {
     reportMissingOption(tools.report, 'parameters.extractionValues', values)
   return mapEach('HTML', {
     operation: 'pick',
-    source: keepText(parameters.dataPropertyName ?? 'data'),
+    ...(isFile
+      ? { file: fileOf(parameters.dataPropertyName) }
+      : { source: keepText(parameters.dataPropertyName ?? 'data') }),
     pick,
     ...(trimValues === false ? {} : { trim: trimValues === true }),
     ...(cleanUpText === true ? { clean: true } : {}),

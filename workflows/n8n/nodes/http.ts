@@ -4,7 +4,8 @@ import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
-import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../texts.ts'
+import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
+import { fileOf } from './fileparts.ts'
 
 type Fields = Record<string, unknown>
 
@@ -20,7 +21,7 @@ export function mapHttpRequest(node: SourceNode, tools: MapperTools): MappedNode
   const query = readHeadersOrQuery(node, 'Query')
   if (headers) config.headers = headers
   if (query) config.query = isObject(query) ? nameLists(query) : query
-  Object.assign(config, readBody(node, report), readOptions(node, report))
+  Object.assign(config, readBody(node), readOptions(node, report))
   Object.assign(config, signRequest(node, tools, config))
   // HTTP_REQUEST retries by default. The n8n node retries only if that is set.
   return { ...mapEach('HTTP_REQUEST', config), retry: { maxAttempts: 1 } }
@@ -74,12 +75,14 @@ function nameLists(query: Fields): Fields {
   )
 }
 
-function readBody(node: SourceNode, report: ProblemReporter): Fields {
+function readBody(node: SourceNode): Fields {
   const { parameters, version } = node
   const method = String(parameters.method ?? parameters.requestMethod ?? 'GET').toUpperCase()
   const sends = parameters.sendBody ?? (version < 3 && !['GET', 'HEAD'].includes(method))
   if (sends !== true) return {}
   const contentType = String(parameters.contentType ?? parameters.bodyContentType ?? 'json')
+  if (version < 3 && parameters.sendBinaryData === true && contentType !== 'json')
+    return readOldFiles(node, contentType)
   switch (contentType) {
     case 'json':
       return readJsonBody(node)
@@ -96,11 +99,43 @@ function readBody(node: SourceNode, report: ProblemReporter): Fields {
       return { body: keepText(parameters.body ?? ''), bodyType: 'text', ...type }
     }
   }
-  const message =
-    `n8n sends a body of the type "${contentType}". Perdure cannot, and calls without a body: send it as ` +
-    'JSON, as a form or as text.'
-  report('parameter', 'parameters.contentType', message, parameters.contentType)
-  return {}
+  if (contentType === 'multipart-form-data') return { body: readForm(node), bodyType: 'multipart' }
+  if (contentType === 'binaryData' && version >= 3)
+    return { body: fileOf(parameters.inputDataFieldName), bodyType: 'file' }
+  throw new Error(
+    `it sends a body of the type "${contentType}": send it as JSON, as a form, as text or as a file`,
+  )
+}
+
+/** The fields of a form with files: a field is a text, or names a file of the item. */
+function readForm({ parameters, version }: SourceNode): Fields {
+  const list =
+    version < 3 ? Object(parameters.bodyParametersUi).parameter : Object(parameters.bodyParameters).parameters
+  const body: Fields = {}
+  for (const { name, value = '', parameterType, inputDataFieldName } of listObjects(list)) {
+    if (isTemplate(name)) throw new Error('an expression gives the name of a field of its form')
+    const key = plainText(name) ?? ''
+    const isFile = parameterType === 'formBinaryData'
+    if (key === '' || (isFile && !inputDataFieldName)) continue
+    const given = isFile ? fileOf(inputDataFieldName) : keepTexts(value)
+    const before = body[key]
+    setOwn(body, key, before === undefined || isFile || version < 4.3 ? given : [before, given].flat())
+  }
+  return body
+}
+
+/** Before version 3: the whole body is a file, or a form has files as `name:file` with commas between. */
+function readOldFiles(node: SourceNode, contentType: string): Fields {
+  const { binaryPropertyName = 'data' } = node.parameters
+  if (contentType !== 'multipart-form-data')
+    return contentType === 'json' ? {} : { body: fileOf(binaryPropertyName), bodyType: 'file' }
+  if (isTemplate(binaryPropertyName)) throw new Error('an expression gives the names of its files')
+  const files: Fields = {}
+  for (const entry of splitNames(binaryPropertyName)) {
+    const [first = '', second] = entry.split(':')
+    setOwn(files, second === undefined ? 'file' : first, fileOf(second ?? first))
+  }
+  return { body: { ...readForm(node), ...files }, bodyType: 'multipart' }
 }
 
 function readJsonBody({ parameters, version }: SourceNode): Fields {
@@ -134,10 +169,6 @@ function nestNames(pairs: Fields): Fields {
   return body
 }
 
-const FILE_RESPONSE =
-  'n8n keeps the response as a file. Perdure keeps no files, and reads the response as JSON or as text: ' +
-  'check the nodes that use the file.'
-
 /** How the response becomes items, and what else the node's options say. */
 function readOptions({ parameters, version }: SourceNode, report: ProblemReporter): Fields {
   const options = isObject(parameters.options) ? parameters.options : {}
@@ -155,13 +186,15 @@ function readOptions({ parameters, version }: SourceNode, report: ProblemReporte
   for (const [key, value] of Object.entries(rest)) {
     if (!QUIET.has(key)) reportMissingOption(report, `parameters.options.${key}`, value)
   }
-  if (responseFormat === 'file')
-    report('parameter', 'parameters.options.response', FILE_RESPONSE, responseFormat)
   if (Object(Object(batching).batch).batchInterval > 0)
     reportMissingOption(report, 'parameters.options.batching', batching)
   if (redirect !== undefined) reportRedirect(redirect, report)
   const format =
-    responseFormat === 'json' ? 'json' : /^(text|string)$/.test(String(responseFormat)) ? 'text' : 'auto'
+    responseFormat === 'json' || responseFormat === 'file'
+      ? responseFormat
+      : /^(text|string)$/.test(String(responseFormat))
+        ? 'text'
+        : 'auto'
   const repeats = { repeat: 'brackets', indices: 'indices' }[String(queryParameterArrays)]
   if (repeats) reportMissingOption(report, 'parameters.options.queryParameterArrays', queryParameterArrays)
   return {

@@ -1,8 +1,7 @@
 import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import type { MapperTools, NodeMapper } from '../mapper.ts'
+import type { NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
-import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepNumber, keepText, listObjects, plainText, splitNames } from '../texts.ts'
 
 /** Nodes that make a list of another one, or one item of it. */
@@ -34,7 +33,7 @@ function keepNames(value: unknown): string | string[] {
 function mapSplitOut(node: SourceNode): MappedNode {
   const { parameters } = node
   const { include = 'noOtherFields', fieldsToInclude } = parameters
-  const { destinationFieldName } = readOptions(node)
+  const { destinationFieldName, includeBinary } = readOptions(node)
   const known: Record<string, string> = {
     noOtherFields: 'none',
     allOtherFields: 'all',
@@ -44,11 +43,11 @@ function mapSplitOut(node: SourceNode): MappedNode {
   if (!which) throw new Error(`it includes other fields in a way that Perdure does not have: "${include}"`)
   const fields = keepNames(parameters.fieldToSplitOut)
   if (fields.length === 0) throw new Error('it names no field to split out')
-  if (fields.includes('$binary')) throw new Error('it splits out files, which Perdure does not keep')
   return mapEach('SPLIT', {
     fields,
     ...(destinationFieldName ? { as: keepNames(destinationFieldName) } : {}),
     include: which,
+    ...(includeBinary === true ? { files: true } : {}),
     ...(node.type === 'itemLists' && node.version < 2 ? { missing: 'error' } : {}),
     ...(which === 'selected' ? { names: keepNames(readList(fieldsToInclude)) } : {}),
     ...plainNames(node),
@@ -63,10 +62,10 @@ function readList(value: unknown): unknown {
 
 const INCLUDED = new Set(['allFields', 'specifiedFields', 'allFieldsExcept'])
 
-function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
+function mapAggregate(node: SourceNode): MappedNode {
   const { parameters } = node
-  const { mergeLists, keepMissing, includeBinaries } = readOptions(node)
-  if (includeBinaries === true) reportMissingOption(report, 'parameters.options.includeBinaries', true)
+  const { mergeLists, keepMissing, includeBinaries, keepOnlyUnique } = readOptions(node)
+  const files = includeBinaries === true ? { files: keepOnlyUnique === true ? 'unique' : 'all' } : {}
   if (parameters.aggregate === 'aggregateAllItemData') {
     const {
       destinationFieldName = 'data',
@@ -79,6 +78,7 @@ function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
     return mapAll('AGGREGATE', {
       collect: {
         into: keepText(destinationFieldName),
+        ...files,
         ...(include === 'specifiedFields' ? { include: splitNames(readList(fieldsToInclude)) } : {}),
         ...(include === 'allFieldsExcept' ? { except: splitNames(readList(fieldsToExclude)) } : {}),
       },
@@ -92,6 +92,7 @@ function mapAggregate(node: SourceNode, { report }: MapperTools): MappedNode {
   return mapAll('AGGREGATE', {
     collect: {
       fields,
+      ...files,
       ...(mergeLists === true ? { mergeLists: true } : {}),
       ...(keepMissing === true ? { keepMissing: true } : {}),
       ...plainNames(node),
@@ -185,7 +186,7 @@ function mapRenameKeys({ parameters }: SourceNode): MappedNode {
 }
 
 /** The Item Lists node, which was later replaced by these nodes. */
-function mapItemLists(node: SourceNode, tools: MapperTools): MappedNode {
+function mapItemLists(node: SourceNode): MappedNode {
   const { operation = 'splitOutItems' } = node.parameters
   switch (operation) {
     case 'splitOutItems':
@@ -200,7 +201,7 @@ function mapItemLists(node: SourceNode, tools: MapperTools): MappedNode {
       return mapSummarize(node)
     case 'aggregateItems':
     case 'concatenateItems':
-      return mapAggregate(node, tools)
+      return mapAggregate(node)
   }
   throw new Error(`its operation "${operation}" has no counterpart`)
 }

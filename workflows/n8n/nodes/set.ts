@@ -25,15 +25,21 @@ export function mapSet(node: SourceNode, tools: MapperTools): MappedNode {
   for (const [key, value] of Object.entries(options)) {
     if (!KNOWN_OPTIONS.has(key)) reportMissingOption(tools.report, `parameters.options.${key}`, value)
   }
-  const kept = { ...readInclude(node), ...plain }
+  const kept = { ...readInclude(node), ...(tools.usesFiles ? readFiles(node, options) : {}), ...plain }
   if (parameters.mode === 'raw' || parameters.mode === 'json')
     return mapEach('SET', { json: readJson(node), ...kept })
   const more = options.ignoreConversionErrors === true ? { ignoreErrors: true } : {}
   const nulls = version >= 3.2 ? {} : { nulls: version > 3 ? 'refuse' : 'text' }
-  return mapEach('SET', { fields: readFields(node, tools), ...kept, ...more, ...nulls })
+  return mapEach('SET', { fields: readFields(node), ...kept, ...more, ...nulls })
 }
 
 const KNOWN_OPTIONS = new Set(['dotNotation', 'ignoreConversionErrors', 'includeBinary', 'stripBinary'])
+
+/** Which version keeps the files of the item if nothing is said changed with 3.4. */
+function readFiles(node: SourceNode, options: Record<string, unknown>): Record<string, unknown> {
+  if (node.version < 3.4) return { files: options.includeBinary === true }
+  return { files: options.stripBinary !== true && readInclude(node).include !== 'none' }
+}
 
 function readInclude({ parameters, version }: SourceNode): Record<string, unknown> {
   const { include = 'all', includeOtherFields = false } = parameters
@@ -57,15 +63,11 @@ function readOldFields({ parameters, version }: SourceNode): Record<string, unkn
 }
 
 /** One list of fields with their types. Versions before 3.3 have another form of it. */
-function readFields({ parameters, version }: SourceNode, tools: MapperTools): Record<string, unknown>[] {
+function readFields({ parameters, version }: SourceNode): Record<string, unknown>[] {
   if (version >= 3.3) {
     const assignments = isObject(parameters.assignments) ? parameters.assignments.assignments : []
     return listObjects(assignments).flatMap(({ name = '', value, type = 'string' }) => {
-      if (type === 'binary') {
-        const message = 'n8n sets a file here. Perdure keeps no files, and leaves the field out.'
-        tools.report('parameter', 'parameters.assignments', message, value)
-        return []
-      }
+      if (type === 'binary') return [{ name: keepText(name), type: 'file', value: keepTexts(value ?? '') }]
       return [readField(name, type, value)]
     })
   }

@@ -53,7 +53,7 @@ const RESPONSE_MODES: Record<string, string> = {
   streaming: 'immediate',
 }
 
-function mapWebhook(node: SourceNode, { report, ends }: MapperTools): MappedNode {
+function mapWebhook(node: SourceNode, { report, ends, usesFiles }: MapperTools): MappedNode {
   const { parameters } = node
   const path = readPath(node, report)
   const method = readMethod(parameters.httpMethod ?? 'GET', report)
@@ -80,8 +80,22 @@ function mapWebhook(node: SourceNode, { report, ends }: MapperTools): MappedNode
       method,
       responseMode: responseMode ?? 'immediate',
       shape: 'n8n',
+      ...readFiles(node, usesFiles),
       respond: { ...respond, ...order },
     },
+  }
+}
+
+/** Options about the files of callers. */
+const FILE_OPTIONS = new Set(['binaryData', 'binaryPropertyName', 'rawBody'])
+
+/** Takes the files of callers if the workflow has a use for them. */
+function readFiles({ parameters }: SourceNode, usesFiles: boolean): Record<string, unknown> {
+  const { binaryData, binaryPropertyName, rawBody } = Object(parameters.options)
+  const name = plainText(binaryPropertyName)
+  return {
+    ...(usesFiles || binaryData === true || name ? { files: name ? { name } : {} } : {}),
+    ...(rawBody === true ? { rawBody: true } : {}),
   }
 }
 
@@ -98,8 +112,10 @@ function readAnswer(
   const answer: Record<string, unknown> = {}
   if (data === 'allEntries') answer.data = 'all'
   else if (data === 'noData' || options.noResponseBody === true) answer.data = 'none'
-  else if (data === 'firstEntryBinary') reportMissingOption(report, 'parameters.responseData', data)
-  else if (mode === 'immediate' && typeof responseData === 'string') answer.text = plainText(responseData)
+  else if (data === 'firstEntryBinary') {
+    answer.data = 'file'
+    answer.field = plainText(parameters.responseBinaryPropertyName ?? 'data')
+  } else if (mode === 'immediate' && typeof responseData === 'string') answer.text = plainText(responseData)
   const code = isObject(parameters.responseCode)
     ? Object(parameters.responseCode.values).responseCode
     : undefined
@@ -131,8 +147,9 @@ function readAnswer(
   if (responseContentType && !isTemplate(responseContentType))
     answer.contentType = plainText(responseContentType)
   for (const [key, value] of Object.entries(rest)) {
-    if (!['noResponseBody', 'rawBody', 'ignoreBots', 'allowedOrigins'].includes(key) || value === true)
-      if (key !== 'noResponseBody') reportMissingOption(report, `parameters.options.${key}`, value)
+    if (!['noResponseBody', 'ignoreBots', 'allowedOrigins'].includes(key) || value === true)
+      if (key !== 'noResponseBody' && !FILE_OPTIONS.has(key))
+        reportMissingOption(report, `parameters.options.${key}`, value)
   }
   return answer
 }

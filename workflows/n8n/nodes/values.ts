@@ -4,6 +4,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepNumber, keepText, keepTexts, plainText } from '../texts.ts'
+import { fileOf } from './fileparts.ts'
 import { translateMoment } from './moment.ts'
 
 /** Nodes that put a value into a field of the item. */
@@ -146,7 +147,6 @@ const ALGORITHMS: Record<string, string> = {
 
 function mapCrypto({ parameters, raw }: SourceNode, { report }: MapperTools): MappedNode {
   const { action = 'hash' } = parameters
-  if (parameters.binaryData === true) throw new Error('it reads a file, and Perdure keeps no files')
   const into = { into: { field: keepText(parameters.dataPropertyName ?? 'data') } }
   if (action === 'generate') return mapEach('CRYPTO', { ...readGenerate(parameters), ...into })
   const type = String(plainText(parameters.type ?? 'MD5')).toLowerCase()
@@ -156,7 +156,9 @@ function mapCrypto({ parameters, raw }: SourceNode, { report }: MapperTools): Ma
     throw new Error(`its algorithm "${parameters.type}" has no counterpart`)
   const config: Fields = {
     operation: action,
-    value: keepTexts(parameters.value ?? ''),
+    ...(parameters.binaryData === true
+      ? { file: fileOf(parameters.binaryPropertyName) }
+      : { value: keepTexts(parameters.value ?? '') }),
     algorithm,
     encoding: keepText(parameters.encoding ?? 'hex'),
     ...into,
