@@ -78,6 +78,8 @@ import { createMemberRoutes } from './people/members.ts'
 import { createTeamRoutes } from './people/teams.ts'
 import { createTokenRoutes } from './people/tokens.ts'
 import { createScheduleRoutes } from './schedules/schedules.ts'
+import { createRowRoutes } from './tables/rows.ts'
+import { createTableRoutes } from './tables/tables.ts'
 import { createVariableRoutes } from './variables/variables.ts'
 import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
@@ -144,6 +146,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createEmbedRoutes(deps))
     .route('/', createMailChoiceRoutes(deps))
     .route('/', createVariableRoutes())
+    .route('/', createTableRoutes())
+    .route('/', createRowRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())

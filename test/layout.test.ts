@@ -59,6 +59,7 @@ const SUBJECTS: Record<string, string[]> = {
   schedules: [],
   secrets: [],
   send: [],
+  tables: [],
   temporal: [],
   variables: [],
   widgets: [],
