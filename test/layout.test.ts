@@ -86,6 +86,7 @@ const SHARED = {
   nodes: 'our types of nodes, and those of n8n',
   reports: 'of the audit, and those that monitoring sends on a schedule',
   secrets: 'those in graphs, and what secrets in any text look like',
+  tables: 'the data tables of a team, and how pages show lists',
 }
 
 /** `typeOnly`: the import disappears when types are stripped. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { readJson } from '../../activities/reading/json.ts'
-import { MAX_COLUMNS } from '../../db/tables/columns.ts'
+import { MAX_TABLE_COLUMNS } from '../../db/tables/columns.ts'
 import {
   COLUMN_TYPES,
   columnNameField,
@@ -37,7 +37,7 @@ const columnInput = v.object(
 const columns = v.pipe(
   v.array(columnInput, 'must be an array'),
   v.minLength(1, 'must have at least one column'),
-  v.maxLength(MAX_COLUMNS, `must have at most ${MAX_COLUMNS} entries`),
+  v.maxLength(MAX_TABLE_COLUMNS, `must have at most ${MAX_TABLE_COLUMNS} entries`),
 )
 
 export const TableBody = v.object({ teamId: uuidField, name: trimmedString(100), columns })

@@ -8,6 +8,7 @@ import { ById, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
 import { EXAMPLE_ID, LOCATION_HEADER, messageResponse } from '../http/responses.ts'
 import { TableBody, TablePage, TablePatch, TableSchema } from './fields.ts'
+import { createRowRoutes } from './rows.ts'
 
 const one = { 200: { description: 'The data table', schema: TableSchema } }
 const BY_ID = { id: '$response.body#/id' }
@@ -33,6 +34,13 @@ const limits = Object.entries(TABLE_QUOTAS)
 
 /** The data tables of a team: rows that its workflows and people keep. */
 export function createTableRoutes() {
+  return new Hono<AppEnv>()
+    .route('/', createTableListRoutes())
+    .route('/', createOneTableRoutes())
+    .route('/', createRowRoutes())
+}
+
+function createTableListRoutes() {
   return new Hono<AppEnv>()
     .get(
       '/api/tables',
@@ -85,6 +93,10 @@ export function createTableRoutes() {
         return c.json(table, 201, { Location: `/api/tables/${table.id}` })
       },
     )
+}
+
+function createOneTableRoutes() {
+  return new Hono<AppEnv>()
     .get(
       '/api/tables/:id',
       accept({

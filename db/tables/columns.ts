@@ -9,6 +9,21 @@ export type StoredColumn = Column & { place: string }
 /** A column of a data table. `id` stays what it is when the column gets another name. */
 export type Column = { id: string; name: string; type: ColumnType; required: boolean; unique: boolean }
 
+/** A data table as the API shows it; `bytes` are those of its values as JSON. */
+export type DataTable = {
+  id: string
+  teamId: string
+  name: string
+  columns: Column[]
+  rowCount: number
+  bytes: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** A data table with where its columns are stored. */
+export type StoredTable = Omit<DataTable, 'columns'> & { columns: StoredColumn[] }
+
 export type ColumnInput = {
   id?: string | undefined
   name: string
@@ -19,7 +34,7 @@ export type ColumnInput = {
 
 /** How many search columns there are for texts, and for all else. */
 const PLACES = 20
-export const MAX_COLUMNS = 2 * PLACES
+export const MAX_TABLE_COLUMNS = 2 * PLACES
 
 /**
  * The columns of a table once it has those that are given: one with the `id` of a column before is that column, others

@@ -5,9 +5,10 @@ import { missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { type MessagePlace, noteDone, readMessageNote } from '../send/notes.ts'
 import { boundStatements, inTeamLine, readBounded } from './bounds.ts'
+import type { StoredTable } from './columns.ts'
 import type { RowFilter } from './filters.ts'
 import { countMatching, findIds, selectRows, showRow } from './reading.ts'
-import { findNamed, type StoredTable } from './tables.ts'
+import { findNamed } from './tables.ts'
 import { type Done, deleteFrom, insertInto, updateIn, upsertInto } from './work.ts'
 
 /** What a node does with a table of its team, which it names by the id or the name. */

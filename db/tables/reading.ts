@@ -3,9 +3,9 @@ import { setOwn } from '../../workflows/json.ts'
 import type { Db } from '../connection.ts'
 import { Fault } from '../fault.ts'
 import { UNPREPARED } from './bounds.ts'
+import type { StoredTable } from './columns.ts'
 import { indexed, type RowFilter, readSort, writeFilter } from './filters.ts'
-import type { StoredTable } from './tables.ts'
-import type { StoredRow } from './writing.ts'
+import type { StoredRow } from './values.ts'
 
 /** The most bytes of values of rows that are read, or answered, at once. */
 const MAX_RESULT_BYTES = 8_000_000

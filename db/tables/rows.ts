@@ -4,9 +4,10 @@ import { missing } from '../fault.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import type { Scope } from '../scope.ts'
 import { boundStatements, inTeamLine, readBounded } from './bounds.ts'
+import type { StoredTable } from './columns.ts'
 import type { RowFilter } from './filters.ts'
 import { countMatching, type ShownRow, selectRows, showRow } from './reading.ts'
-import { findTable, holdTable, type StoredTable } from './tables.ts'
+import { findTable, holdTable } from './tables.ts'
 import { type Done, deleteFrom, insertInto, updateIn, upsertInto } from './work.ts'
 
 /** One page of a table's rows (VIEWER). Throws NOT_FOUND; INVALID for a filter that does not fit; UNPROCESSABLE if it takes too long. */

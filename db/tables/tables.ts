@@ -9,25 +9,17 @@ import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { boundStatements } from './bounds.ts'
-import { type Column, type ColumnInput, planColumns, type StoredColumn, showColumn } from './columns.ts'
+import {
+  type ColumnInput,
+  type DataTable,
+  planColumns,
+  type StoredColumn,
+  type StoredTable,
+  showColumn,
+} from './columns.ts'
 import { demandFit, dropCells } from './fitting.ts'
 import { countRowsOf, readQuota } from './quotas.ts'
 import { listTableUsers } from './users.ts'
-
-/** A data table as the API shows it; `bytes` are those of its values as JSON. */
-export type DataTable = {
-  id: string
-  teamId: string
-  name: string
-  columns: Column[]
-  rowCount: number
-  bytes: number
-  createdAt: Date
-  updatedAt: Date
-}
-
-/** A data table with where its columns are stored. */
-export type StoredTable = Omit<DataTable, 'columns'> & { columns: StoredColumn[] }
 
 const KEYS = [
   ...['id', 'teamId', 'name', 'columns', 'columnsMade'],

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Graph } from '../../workflows/graph/graph.ts'
-import { listTables } from '../../workflows/graph/tables.ts'
+import { listNamedTables } from '../../workflows/graph/tables.ts'
 import type { Db, Tx } from '../connection.ts'
 import { cleanText } from '../text.ts'
 
@@ -30,7 +30,7 @@ export async function noteTables(
   version: number,
   { nodes }: Pick<Graph, 'nodes'>,
 ): Promise<void> {
-  const names = new Set(nodes.flatMap(listTables).map(({ named }) => named))
+  const names = new Set(nodes.flatMap(listNamedTables).map(({ named }) => named))
   const rows = [...names].map((named) => ({ workflowId, version, named: cleanText(named) }))
   if (rows.length > 0)
     await tx

@@ -5,6 +5,9 @@ import type { StoredColumn } from './columns.ts'
 /** The cells of a row by the ids of their columns. An empty cell has no key. */
 export type Cells = Record<string, unknown>
 
+/** A row as it is stored. */
+export type StoredRow = { id: string; cells: Cells; createdAt: Date; updatedAt: Date }
+
 /** The value of a cell, or in `problem` why it is none. Null is an empty cell. */
 type Read = { value: unknown } | { problem: string }
 

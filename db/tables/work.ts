@@ -2,14 +2,13 @@ import { MAX_TABLE_ROWS } from '../../workflows/nodes/tables.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
-import type { StoredColumn } from './columns.ts'
+import type { StoredColumn, StoredTable } from './columns.ts'
 import type { RowFilter } from './filters.ts'
 import { patchCells, readRows } from './input.ts'
 import { countRowsOf } from './quotas.ts'
 import { demandSmall, findIds, readRowsById } from './reading.ts'
-import type { StoredTable } from './tables.ts'
-import { type Cells, equalityKey } from './values.ts'
-import { addRows, findByKeys, removeRows, replaceRows, type StoredRow } from './writing.ts'
+import { type Cells, equalityKey, type StoredRow } from './values.ts'
+import { addRows, findByKeys, removeRows, replaceRows } from './writing.ts'
 
 // All of these are given a table that the transaction holds.
 

@@ -2,14 +2,10 @@ import { type RawBuilder, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
-import type { StoredColumn } from './columns.ts'
+import type { StoredColumn, StoredTable } from './columns.ts'
 import { indexed } from './filters.ts'
 import { measureCells } from './input.ts'
-import type { StoredTable } from './tables.ts'
-import { type Cells, equalityKey, searchValue } from './values.ts'
-
-/** A row as it is stored. */
-export type StoredRow = { id: string; cells: Cells; createdAt: Date; updatedAt: Date }
+import { type Cells, equalityKey, type StoredRow, searchValue } from './values.ts'
 
 /** How many rows, and about how many bytes of them, a statement writes. */
 const PIECE = 500

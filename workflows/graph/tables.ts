@@ -9,7 +9,7 @@ const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 export type TableReference = { named: string; path: Path }
 
 /** The data tables that a node's config names: its own, and those of an agent's tools. */
-export function listTables({ type, config }: Pick<GraphNode, 'type' | 'config'>): TableReference[] {
+export function listNamedTables({ type, config }: Pick<GraphNode, 'type' | 'config'>): TableReference[] {
   const tools = type === 'AI_AGENT' && Array.isArray(config.tools) ? config.tools : []
   const found = tools.flatMap((tool: unknown, at) =>
     isObject(tool) && tool.type === 'DATA_TABLE' ? [{ named: tool.table, path: ['tools', at, 'table'] }] : [],

@@ -27,6 +27,8 @@ import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
+import { writeRows } from '../../../db/tables/rows.ts'
+import { createTable } from '../../../db/tables/tables.ts'
 import { createVariable } from '../../../db/variables/variables.ts'
 import { createWidget } from '../../../db/widgets/widgets.ts'
 import { createExample } from '../../../db/workflows/examples.ts'
@@ -134,6 +136,14 @@ const ENTRIES: Record<string, string[]> = {
   createVariable: ['VARIABLE_CREATED'],
   updateVariable: ['VARIABLE_UPDATED'],
   deleteVariable: ['VARIABLE_DELETED'],
+  createTable: ['TABLE_CREATED'],
+  updateTable: ['TABLE_UPDATED'],
+  deleteTable: ['TABLE_DELETED'],
+  writeRows: ['TABLE_ROWS_CHANGED'],
+  updateRows: ['TABLE_ROWS_CHANGED'],
+  deleteRows: ['TABLE_ROWS_CHANGED'],
+  updateRow: ['TABLE_ROWS_CHANGED'],
+  deleteRow: ['TABLE_ROWS_CHANGED'],
   createGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_CREATED'],
   updateGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_UPDATED'],
   deleteGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_DELETED'],
@@ -347,6 +357,14 @@ async function makeWorld() {
   })()
   const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const dataTable = await createTable(scope, {
+    ...{ teamId, name: 'World' },
+    columns: [
+      { name: 'email', type: 'text' },
+      { name: 'orders', type: 'number' },
+    ],
+  })
+  const { rows: dataRows } = await writeRows(scope, dataTable.id, { rows: [{ email: 'ada@example.com' }] })
   const meaning = { model: 'none', rows: Buffer.alloc(0) }
   const exemplar = await createExemplar(
     scope,
@@ -448,6 +466,8 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    tableId: dataTable.id,
+    rowId: dataRows[0]!.id,
     exemplarId: exemplar.id,
     evaluationId,
     credentialId: credential.id,
@@ -509,6 +529,8 @@ function fillPath(path: string, world: World, verb: string): string {
     evaluationId: world.evaluationId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/tables': world.tableId,
+    rowId: world.rowId,
     '/exemplars': world.exemplarId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
@@ -543,7 +565,7 @@ function fillQuery(operation: Operation, world: World): string {
   // Only who has no SDK token needs it.
   if (operation.operationId === 'receiveTraces') return `?teamId=${world.teamId}`
   const { teamId, workflowId, batchId } = world
-  const values: Record<string, string> = { teamId, workflowId, with: batchId }
+  const values: Record<string, string> = { teamId, workflowId, with: batchId, where: '[]' }
   const pairs = needed.map(({ name }) => `${name}=${values[String(name)]}`)
   return pairs.length > 0 ? `?${pairs.join('&')}` : ''
 }

@@ -1,0 +1,78 @@
+import pg from 'pg'
+import { expect, test } from 'vitest'
+import { edges } from '../../support/engine/graphs.ts'
+import { startInstallation } from '../../support/engine/installation.ts'
+import { keep } from '../../support/keep.ts'
+import { nodeOf } from '../../support/running.ts'
+
+const host = await keep(startInstallation())
+const database = new pg.Client({ connectionString: host.holder().addresses.databaseUrl })
+database.on('error', () => {})
+await database.connect()
+await keep(Promise.resolve({ stop: () => database.end() }))
+
+const patient = { timeout: 60_000 }
+
+async function count(what: string): Promise<number> {
+  const { rows } = await database.query(`select count(*)::int as n from ${what}`)
+  return rows[0].n
+}
+
+/** A table, and a workflow that adds two rows to it. */
+async function prepare(name: string) {
+  const columns = [{ name: 'a', type: 'number' }]
+  const body = { teamId: host.teamId, name, columns }
+  const { id: table } = await host.ask<{ id: string }>('POST', '/api/tables', body)
+  const workflow = await host.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'add', type: 'DATA_TABLE', config: { table, operation: 'insert', rows: [{ a: 1 }, { a: 2 }] } },
+    ],
+    edges: edges('start -> add'),
+  })
+  return { table, workflow }
+}
+
+test('killed after the commit, the worker outputs the rows that were written when it is back', {
+  tags: 'long',
+}, async () => {
+  const { table, workflow } = await prepare('after')
+  // The attempt is held before its rows until Temporal cannot be told any more.
+  await database.query('begin')
+  await database.query('select from data_tables where id = $1 for update', [table])
+  const id = await host.execute(workflow)
+  const waiting = `pg_stat_activity where wait_event_type = 'Lock' and query like '%data_tables%'`
+  await expect.poll(() => count(waiting), patient).toBeGreaterThan(0)
+  host.kill('temporal', 'SIGSTOP')
+  await database.query('commit')
+  await expect.poll(() => count(`data_rows where table_id = '${table}'`), patient).toBe(2)
+  const was = host.kill('service')
+  host.kill('temporal', 'SIGCONT')
+  await host.recovered('service', was)
+  const { status, outputData, retryCount } = nodeOf(await host.ended(id, 120_000), 'add')
+  const written = await database.query('select id from data_rows where table_id = $1 order by id', [table])
+  expect(written.rows).toHaveLength(2)
+  expect(status).toBe('SUCCESS')
+  expect(retryCount).toBeGreaterThan(0)
+  const { rows } = outputData as { rows: { id: string }[] }
+  expect(rows.map((row) => row.id)).toEqual(written.rows.map((row) => row.id))
+})
+
+test('killed before the commit, the worker writes the rows when it is back, once', {
+  tags: 'long',
+}, async () => {
+  const { table, workflow } = await prepare('before')
+  await database.query('begin')
+  await database.query('lock table message_notes in share mode')
+  const id = await host.execute(workflow)
+  const waiting = `pg_locks where relation = 'message_notes'::regclass and not granted`
+  await expect.poll(() => count(waiting), patient).toBeGreaterThan(0)
+  const was = host.kill('service')
+  await database.query(
+    `select pg_terminate_backend(pid) from pg_locks where relation = 'message_notes'::regclass and not granted`,
+  )
+  await database.query('rollback')
+  await host.recovered('service', was)
+  expect(nodeOf(await host.ended(id, 120_000), 'add').status).toBe('SUCCESS')
+  expect(await count(`data_rows where table_id = '${table}'`)).toBe(2)
+})
