@@ -41,7 +41,7 @@ test('killed after the commit, the worker outputs the rows that were written whe
   await database.query('begin')
   await database.query('select from data_tables where id = $1 for update', [table])
   const id = await host.execute(workflow)
-  const waiting = `pg_stat_activity where wait_event_type = 'Lock' and query like '%data_tables%'`
+  const waiting = `pg_locks where locktype = 'transactionid' and not granted`
   await expect.poll(() => count(waiting), patient).toBeGreaterThan(0)
   host.kill('temporal', 'SIGSTOP')
   await database.query('commit')
