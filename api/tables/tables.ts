@@ -7,6 +7,7 @@ import { accept } from '../http/accept.ts'
 import { ById, uuidField } from '../http/fields.ts'
 import { paging } from '../http/query.ts'
 import { EXAMPLE_ID, LOCATION_HEADER, messageResponse } from '../http/responses.ts'
+import { createTableCsvRoutes } from './csv.ts'
 import { TableBody, TablePage, TablePatch, TableSchema } from './fields.ts'
 import { createRowRoutes } from './rows.ts'
 
@@ -38,6 +39,7 @@ export function createTableRoutes() {
     .route('/', createTableListRoutes())
     .route('/', createOneTableRoutes())
     .route('/', createRowRoutes())
+    .route('/', createTableCsvRoutes())
 }
 
 function createTableListRoutes() {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Graph } from '../../workflows/graph/graph.ts'
-import { listNamedTables } from '../../workflows/graph/tables.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
+import { listNamedTables, replaceTable } from '../../workflows/graph/tables.ts'
 import type { Db, Tx } from '../connection.ts'
 import { cleanText } from '../text.ts'
 
@@ -38,4 +38,39 @@ export async function noteTables(
       .values(rows)
       .onConflict((at) => at.doNothing())
       .execute()
+}
+
+/** The names of the team's data tables that nodes name, by what they are named. */
+async function readNames(db: Db, teamId: string, nodes: GraphNode[]): Promise<Map<string, string>> {
+  const named = [...new Set(nodes.flatMap(listNamedTables).map((one) => one.named))]
+  if (named.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('dataTables')
+    .select(['id', 'name'])
+    .where('teamId', '=', teamId)
+    .where(sql<boolean>`(id::text = any(${named.map((one) => cleanText(one))}::text[])
+      or name = any(${named.map((one) => cleanText(one))}::text[]))`)
+    .execute()
+  return new Map(rows.flatMap(({ id, name }) => [[name, name] as const, [id, name] as const]))
+}
+
+/** Copies of nodes that name data tables by their names: those are the same in another team. */
+export async function nameTables(db: Db, teamId: string, nodes: GraphNode[]): Promise<GraphNode[]> {
+  const names = await readNames(db, teamId, nodes)
+  return nodes.map((node) =>
+    listNamedTables(node).reduce(
+      (copy, { named, path }) => replaceTable(copy, path, names.get(named) ?? named),
+      node,
+    ),
+  )
+}
+
+/** The data tables that nodes name and the team does not have, with the index of the node. */
+export async function findMissingTables(db: Db, teamId: string, nodes: GraphNode[]) {
+  const names = await readNames(db, teamId, nodes)
+  return nodes.flatMap((node, at) =>
+    listNamedTables(node)
+      .filter(({ named }) => !names.has(named))
+      .map((reference) => ({ ...reference, at })),
+  )
 }

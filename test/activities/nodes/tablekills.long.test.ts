@@ -37,17 +37,16 @@ test('killed after the commit, the worker outputs the rows that were written whe
   tags: 'long',
 }, async () => {
   const { table, workflow } = await prepare('after')
-  // The attempt is held before its rows until Temporal cannot be told any more.
-  await database.query('begin')
-  await database.query('select from data_tables where id = $1 for update', [table])
+  // The commit takes a while, and goes on without the worker that has asked for it.
+  await database.query(`create function rest() returns trigger language plpgsql as
+    $$ begin perform pg_sleep(4); return null; end $$`)
+  await database.query(`create constraint trigger rest after insert on message_notes
+    deferrable initially deferred for each row execute function rest()`)
   const id = await host.execute(workflow)
-  const waiting = `pg_locks where locktype = 'transactionid' and not granted`
-  await expect.poll(() => count(waiting), patient).toBeGreaterThan(0)
-  host.kill('temporal', 'SIGSTOP')
-  await database.query('commit')
-  await expect.poll(() => count(`data_rows where table_id = '${table}'`), patient).toBe(2)
+  await expect.poll(() => count(`pg_stat_activity where wait_event = 'PgSleep'`), patient).toBe(1)
   const was = host.kill('service')
-  host.kill('temporal', 'SIGCONT')
+  await expect.poll(() => count(`data_rows where table_id = '${table}'`), patient).toBe(2)
+  await database.query('drop trigger rest on message_notes')
   await host.recovered('service', was)
   const { status, outputData, retryCount } = nodeOf(await host.ended(id, 120_000), 'add')
   const written = await database.query('select id from data_rows where table_id = $1 order by id', [table])

@@ -166,3 +166,24 @@ test('a table that active workflows use is deleted only by an ADMIN who says so'
   const run = await host.ended(await host.execute(workflows[1]!))
   expect(run.errorMessage).toMatch(/must be a data table of the team/)
 })
+
+test('an exported workflow names its tables, and an import finds those of the same name', async () => {
+  const { id: table, name } = await createTable(ITEMS)
+  const node = (named: string, id: string) => ({
+    ...{ id, type: 'DATA_TABLE', name: id },
+    config: { table: named, operation: 'count' },
+  })
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const workflow = await host.create({
+    nodes: [start, node(table.toUpperCase(), 'a'), node('missing', 'b')],
+    edges: edges('start -> a', 'start -> b'),
+  } as never)
+  type Document = { nodes: { config: { table?: string } }[] }
+  const document = await host.ask<Document>('GET', `/api/workflows/${workflow}/export`)
+  expect(document.nodes.map(({ config }) => config.table)).toEqual([undefined, name, 'missing'])
+  const { status, body } = await host.call('POST', '/api/workflows/import', host.admin, {
+    ...{ teamId: host.teamId, workflow: document, name: 'With tables' },
+  })
+  expect(status).toBe(201)
+  expect(body.report.problems).toMatchObject([{ path: 'nodes[2].config.table', original: 'missing' }])
+})

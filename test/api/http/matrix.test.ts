@@ -144,6 +144,9 @@ const ENTRIES: Record<string, string[]> = {
   deleteRows: ['TABLE_ROWS_CHANGED'],
   updateRow: ['TABLE_ROWS_CHANGED'],
   deleteRow: ['TABLE_ROWS_CHANGED'],
+  // What it lets out is what every member reads page by page.
+  exportRows: [],
+  importRows: ['TABLE_ROWS_CHANGED'],
   createGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_CREATED'],
   updateGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_UPDATED'],
   deleteGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_DELETED'],
