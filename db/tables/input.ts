@@ -7,7 +7,7 @@ import type { StoredColumn } from './columns.ts'
 import { type Cells, readCell } from './values.ts'
 
 /** The most bytes of a row's values as JSON. */
-export const MAX_ROW_BYTES = 65_536
+const MAX_ROW_BYTES = 65_536
 const MAX_PROBLEMS = 500
 const SLICE_MS = 8
 

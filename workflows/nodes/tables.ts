@@ -10,7 +10,7 @@ export type ColumnType = (typeof COLUMN_TYPES)[number]
 export const ROW_KEYS = ['id', 'createdAt', 'updatedAt'] as const
 
 /** The name of a column: a plain name of expressions, and a key of every row. */
-export const COLUMN_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
+const COLUMN_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const TAKEN = [...ROW_KEYS, '__proto__', 'constructor', 'prototype'] as readonly string[]
 
 export const columnNameField = v.pipe(
@@ -21,7 +21,7 @@ export const columnNameField = v.pipe(
 
 /** How a condition compares. Nothing is equal to an empty value but another one. */
 const COMPARING = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in'] as const
-export const TABLE_OPS = [...COMPARING, 'contains', 'startsWith', 'empty', 'notEmpty'] as const
+const TABLE_OPS = [...COMPARING, 'contains', 'startsWith', 'empty', 'notEmpty'] as const
 const opField = oneOf(...TABLE_OPS)
 
 /** The most conditions of a filter, and values of `in`. */
@@ -63,7 +63,7 @@ export const keysField = v.pipe(
 
 export const matchField = oneOf('all', 'any')
 /** Names a data table by its literal id or name, so that every reader sees which one. */
-export const tableField = v.pipe(
+const tableField = v.pipe(
   textField,
   v.maxLength(100, 'must have at most 100 characters'),
   v.check(
@@ -73,7 +73,7 @@ export const tableField = v.pipe(
 )
 const limitField = wholeNumber(1, MAX_TABLE_ROWS)
 
-export const TABLE_OPERATIONS = ['insert', 'update', 'upsert', 'delete', 'select', 'count', 'exists'] as const
+const TABLE_OPERATIONS = ['insert', 'update', 'upsert', 'delete', 'select', 'count', 'exists'] as const
 export type TableOperation = (typeof TABLE_OPERATIONS)[number]
 
 /** What each operation needs, and what it may have besides `table`. */
