@@ -62,7 +62,7 @@ function writeCondition(columns: StoredColumn[], { column: name, op, value }: Ta
   // Its first bytes are what the index has.
   if (op === 'startsWith')
     return {
-      sql: sql<boolean>`(${indexed(column)} >= ${first(given)} and
+      sql: sql<boolean>`(${indexed(column)} >= ${first(given)} and ${indexed(column)} < ${writeEnd(column, read.value)} and
         substring(${cell} from 1 for octet_length(${given})) = ${given})`,
     }
   if (op === 'eq') return { sql: writeEqual(column, given) }
@@ -108,6 +108,14 @@ export function indexed({ type, place }: StoredColumn, row = 'r') {
 function writeValue(column: StoredColumn, value: unknown) {
   const given = searchValue(column, value)
   return column.type === 'text' ? sql`${given}::bytea` : sql`${given}::numeric`
+}
+
+/** Behind all texts that begin as this one does. No byte of a text is 255. */
+function writeEnd(column: StoredColumn, value: unknown) {
+  const end = Buffer.from((searchValue(column, value) as Buffer).subarray(0, INDEXED_BYTES))
+  if (end.length === 0) return sql`${Buffer.from([255])}::bytea`
+  end[end.length - 1]! += 1
+  return sql`${end}::bytea`
 }
 
 /** That a cell of `r` is equal to a value, so that the index finds it. */
