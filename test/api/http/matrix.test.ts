@@ -573,6 +573,12 @@ function fillQuery(operation: Operation, world: World): string {
   return pairs.length > 0 ? `?${pairs.join('&')}` : ''
 }
 
+/** The body of an operation that takes CSV, beside what all requests have. */
+const csvOf = ({ requestBody }: Operation) =>
+  requestBody?.content['text/csv']
+    ? { headers: { 'content-type': 'text/csv' }, body: 'email\nada@example.com\n' }
+    : {}
+
 /**
  * The document's example with real values: the team's id, the e-mail of an existing user, the right password,
  * and the token that was mailed to the caller.
@@ -657,7 +663,7 @@ async function admitsWhomItNames({ verb, path, rule, operation }: (typeof table)
     const as = await findCredentials(who, caller, world, throwaway ? emailToken : undefined)
     const json = fillBody(operation, world, emailToken)
     const url = fillPath(path, world, verb) + fillQuery(operation, world)
-    const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
+    const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json, ...csvOf(operation) })
     return { who, status: response.status, entries: await readEntries(response) }
   }
   const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
@@ -707,7 +713,7 @@ test.each(acts)(
       await sql`select hold_team(${world.teamId}, true)`.execute(tx)
       const json = fillBody(operation, world, '')
       const url = fillPath(path, world, verb) + fillQuery(operation, world)
-      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json })
+      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json, ...csvOf(operation) })
       // Acts that need the team together with others try again and again, so nobody can see them wait.
       await sleep(80)
       await tx.deleteFrom('members').where('teamId', '=', world.teamId).where('userId', '=', id).execute()
