@@ -78,6 +78,7 @@ import { createMemberRoutes } from './people/members.ts'
 import { createTeamRoutes } from './people/teams.ts'
 import { createTokenRoutes } from './people/tokens.ts'
 import { createScheduleRoutes } from './schedules/schedules.ts'
+import { createTableRoutes } from './tables/tables.ts'
 import { createVariableRoutes } from './variables/variables.ts'
 import { createEmbedRoutes } from './widgets/embed.ts'
 import { createPublicWidgetRoutes } from './widgets/public.ts'
@@ -97,8 +98,7 @@ export function createApp(deps: ApiDeps) {
   const streams = createReplyStreams(deps)
   const readAway = createBodyReader()
   const seats = createSeats('waiting requests', deps.waiting)
-  app.use(observe(metrics, deps.tracing))
-  app.use(countAnswering)
+  app.use(observe(metrics, deps.tracing), countAnswering)
   app.use(receive(deps))
   app.use(guardHost(deps))
   if (deps.corsOrigins?.length) app.use(allowOrigins(deps.corsOrigins))
@@ -144,6 +144,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createEmbedRoutes(deps))
     .route('/', createMailChoiceRoutes(deps))
     .route('/', createVariableRoutes())
+    .route('/', createTableRoutes())
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())

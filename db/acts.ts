@@ -48,6 +48,11 @@ export const ACTS = {
   VARIABLE_CREATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_UPDATED: { role: 'BUILDER', resource: 'VARIABLE' },
   VARIABLE_DELETED: { role: 'BUILDER', resource: 'VARIABLE' },
+  TABLE_CREATED: { role: 'BUILDER', resource: 'DATA_TABLE' },
+  TABLE_UPDATED: { role: 'BUILDER', resource: 'DATA_TABLE' },
+  TABLE_DELETED: { role: 'BUILDER', resource: 'DATA_TABLE' },
+  /** By people and programs: what nodes write, their executions say. */
+  TABLE_ROWS_CHANGED: { role: 'OPERATOR', resource: 'DATA_TABLE' },
   GUARDRAIL_RULE_CREATED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },
   GUARDRAIL_RULE_UPDATED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },
   GUARDRAIL_RULE_DELETED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },

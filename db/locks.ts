@@ -26,6 +26,7 @@ const KEYS = {
   evalConfigs: ['', 7_226_084],
   widgets: ['', 7_226_087],
   examples: ['', 7_226_092],
+  dataTables: ['', 7_226_116],
   auditChains: ['audit ', 0],
   auditCheckpoints: ['audit checkpoint ', 0],
   auditReports: ['audit reports ', 0],

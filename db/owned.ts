@@ -10,6 +10,7 @@ import { type Lock, lockFor } from './locks.ts'
 const LISTS = {
   audit_forwarders: { noun: 'forwarder', lock: 'forwarders' },
   credentials: { noun: 'credential', unique: 'credentials_team_id_name_key' },
+  data_tables: { noun: 'data table', lock: 'dataTables', unique: 'data_tables_name' },
   guardrail_exemplars: { noun: 'exemplar', unique: 'guardrail_exemplars_name' },
   guardrail_rules: { noun: 'rule', unique: 'guardrail_rules_team_id_name_key' },
   notification_channels: { noun: 'channel', lock: 'channels', unique: 'notification_channels_name' },

@@ -8,6 +8,7 @@ export type OwnedTable =
   | 'workflows'
   | 'executions'
   | 'variables'
+  | 'dataTables'
   | 'credentials'
   | 'pauses'
   | 'agentChatSessions'
@@ -19,6 +20,7 @@ const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
   executions: 'execution',
   variables: 'variable',
+  dataTables: 'data table',
   credentials: 'credential',
   pauses: 'approval',
   agentChatSessions: 'chat session',

@@ -443,6 +443,73 @@ export interface Credentials {
   wrapped: Buffer;
 }
 
+export interface DataRows {
+  bytes: number;
+  cells: unknown;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  n1: Numeric | null;
+  n10: Numeric | null;
+  n11: Numeric | null;
+  n12: Numeric | null;
+  n13: Numeric | null;
+  n14: Numeric | null;
+  n15: Numeric | null;
+  n16: Numeric | null;
+  n17: Numeric | null;
+  n18: Numeric | null;
+  n19: Numeric | null;
+  n2: Numeric | null;
+  n20: Numeric | null;
+  n3: Numeric | null;
+  n4: Numeric | null;
+  n5: Numeric | null;
+  n6: Numeric | null;
+  n7: Numeric | null;
+  n8: Numeric | null;
+  n9: Numeric | null;
+  t1: Buffer | null;
+  t10: Buffer | null;
+  t11: Buffer | null;
+  t12: Buffer | null;
+  t13: Buffer | null;
+  t14: Buffer | null;
+  t15: Buffer | null;
+  t16: Buffer | null;
+  t17: Buffer | null;
+  t18: Buffer | null;
+  t19: Buffer | null;
+  t2: Buffer | null;
+  t20: Buffer | null;
+  t3: Buffer | null;
+  t4: Buffer | null;
+  t5: Buffer | null;
+  t6: Buffer | null;
+  t7: Buffer | null;
+  t8: Buffer | null;
+  t9: Buffer | null;
+  tableId: string;
+  updatedAt: Generated<Timestamp>;
+}
+
+export interface DataTables {
+  bytes: Generated<number>;
+  columns: unknown;
+  columnsMade: Generated<number>;
+  createdAt: Generated<Timestamp>;
+  id: string;
+  name: string;
+  rowCount: Generated<number>;
+  teamId: string;
+  updatedAt: Generated<Timestamp>;
+}
+
+export interface DataTableUsage {
+  bytes: Generated<number>;
+  rowCount: Generated<number>;
+  teamId: string;
+}
+
 export interface DriftSamples {
   endedAt: Timestamp;
   executionId: string;
@@ -1306,6 +1373,12 @@ export interface VersionCredentials {
   workflowId: string;
 }
 
+export interface VersionTables {
+  named: string;
+  version: number;
+  workflowId: string;
+}
+
 export interface Watches {
   executionId: string;
   seenAt: Generated<Timestamp>;
@@ -1433,6 +1506,9 @@ export interface DB {
   credentialConnects: CredentialConnects;
   credentialOpens: CredentialOpens;
   credentials: Credentials;
+  dataRows: DataRows;
+  dataTables: DataTables;
+  dataTableUsage: DataTableUsage;
   driftSamples: DriftSamples;
   emailTokens: EmailTokens;
   evalConfigs: EvalConfigs;
@@ -1506,6 +1582,7 @@ export interface DB {
   users: Users;
   variables: Variables;
   versionCredentials: VersionCredentials;
+  versionTables: VersionTables;
   watches: Watches;
   webhookListeners: WebhookListeners;
   widgetCounts: WidgetCounts;

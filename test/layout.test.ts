@@ -59,6 +59,7 @@ const SUBJECTS: Record<string, string[]> = {
   schedules: [],
   secrets: [],
   send: [],
+  tables: [],
   temporal: [],
   variables: [],
   widgets: [],
@@ -86,6 +87,7 @@ const SHARED = {
   reports: 'of the audit, and those that monitoring sends on a schedule',
   secrets: 'those in graphs, and what secrets in any text look like',
   send: 'what nodes send, and those of n8n that do',
+  tables: 'the data tables of a team, and how pages show lists',
 }
 
 /** `typeOnly`: the import disappears when types are stripped. */

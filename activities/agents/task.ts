@@ -5,6 +5,7 @@ import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { resumeSubWorkflow, runSubWorkflow } from '../nodes/subworkflow.ts'
+import { runDataTable } from '../nodes/table.ts'
 import { retryOutages } from '../run/outages.ts'
 import { findTool } from './calls.ts'
 import { isToolOf, readAgentConfig } from './config.ts'
@@ -89,6 +90,9 @@ async function callTool(
       if (notes) context.notes.add(notes)
       return output
     }
+    case 'DATA_TABLE':
+      // What it writes is noted with it, so that it may be called again.
+      return (await runDataTable(context)).output
     default:
       throw new NodeFailure(`The tool ${call.name} cannot be called`, { type: 'InvalidConfig' })
   }

@@ -36,6 +36,7 @@ import { runSplit } from './split.ts'
 import { runStopAndError } from './stop.ts'
 import { resumeSubWorkflow, runSubWorkflow } from './subworkflow.ts'
 import { runSwitch } from './switch.ts'
+import { runDataTable } from './table.ts'
 import { runTemplate } from './template.ts'
 import { runTransform } from './transform.ts'
 import { runWait } from './wait.ts'
@@ -76,6 +77,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   EXTRACT_FROM_FILE: runExtractFromFile,
   CONVERT_TO_FILE: runConvertToFile,
   DATABASE_QUERY: runDatabaseQuery,
+  DATA_TABLE: runDataTable,
   SEND_EMAIL: runSendEmail,
   CHAT_MESSAGE: runChatMessage,
   LLM: runLlm,

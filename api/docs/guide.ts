@@ -27,6 +27,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'chat',
       'widgets',
       'files',
+      'tables',
       'guardrails',
       'versions',
     ],

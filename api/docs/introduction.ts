@@ -14,6 +14,7 @@ export const TAGS: Record<string, string> = {
   Expressions: 'Trying expressions out',
   Guardrails: 'Checking texts for what should not be in them',
   Variables: "A team's values for expressions",
+  'Data tables': "Rows that a team's workflows and people keep",
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
   Monitoring: 'What calls to models take and cost',
   Evaluation: 'How good the outputs of workflows are, as a model judges them',

@@ -23,7 +23,7 @@ function writeCsvCell(cell: CsvCell): string {
 
 // Some spreadsheets skip leading whitespace. A string that already has apostrophes before such a beginning
 // gets another one, so that a reader who removes one always gets the original string.
-const FORMULA = /^'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/
+export const FORMULA = /^'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/
 
 function disarm(text: string): string {
   const safe = FORMULA.test(text) ? `'${text}` : text

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { write } from '../change.ts'
+import type { Tx } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { seal, unseal } from '../seal.ts'
 
@@ -64,6 +66,24 @@ export async function noteSent(
     on conflict (execution_id, activity) do update set state = 'SENT', call = excluded.call, sealed = excluded.sealed
       where n.state = 'SENDING'`.execute(tx),
   )
+}
+
+/**
+ * Notes the output of a node whose effect is in the same transaction. Fails if it is noted already: the transaction must
+ * hold what the effect is on, and read the note after that.
+ */
+export async function noteDone(
+  tx: Tx,
+  { keys }: Pick<Store, 'keys'>,
+  place: MessagePlace,
+  output: unknown,
+): Promise<void> {
+  const { executionId, activity } = place
+  const sealed = seal(keys, PURPOSE, nameNote(place), Buffer.from(JSON.stringify(output)))
+  await tx
+    .insertInto('messageNotes')
+    .values({ executionId, activity, state: 'SENT', call: randomUUID(), sealed })
+    .execute()
 }
 
 /** Notes that `call` has ended without an answer. */

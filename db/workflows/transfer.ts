@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid'
 import { listAddresses } from '../../workflows/graph/approvers.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
-import type { Problem } from '../../workflows/problem.ts'
+import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { change, write } from '../change.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -10,6 +10,7 @@ import { demandStill } from '../people/rights.ts'
 import { demandTeam, type Scope } from '../scope.ts'
 import type { MovedSecret } from '../secrets/keeping.ts'
 import { type Moved, moveSecrets } from '../secrets/moves.ts'
+import { findMissingTables, nameTables } from '../tables/users.ts'
 import { bindApprovers, findApprover } from './approvers.ts'
 import {
   EXPORT_FORMAT,
@@ -40,7 +41,7 @@ export async function exportWorkflow(
     resourceId: id,
     details: { name, version },
   }))
-  const dropped = nodes.map(dropSecrets)
+  const dropped = (await nameTables(scope.store.db, teamId, nodes)).map(dropSecrets)
   return {
     format: EXPORT_FORMAT,
     formatVersion: 1,
@@ -85,7 +86,12 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
   const strangers = await findStrangers(scope, input.teamId, nodes)
   const report = completeReport({
     ...plan.report,
-    problems: [...plan.report.problems, ...dropped, ...strangers],
+    problems: [
+      ...plan.report.problems,
+      ...dropped,
+      ...strangers,
+      ...(await reportTables(scope, input.teamId, nodes)),
+    ],
   })
   const secrets = isDocument(workflow) ? workflow.secrets : []
   return {
@@ -169,4 +175,14 @@ async function findStrangers(scope: Scope, teamId: string, nodes: GraphNode[]): 
         return { node: node.name, path, kind: 'parameter', message, original: address } as const
       }),
   )
+}
+
+/** Reports the data tables that the team does not have: one of that name is found as soon as there is one. */
+async function reportTables(scope: Scope, teamId: string, nodes: GraphNode[]): Promise<ImportProblem[]> {
+  const missing = await findMissingTables(scope.store.db, teamId, nodes)
+  return missing.map(({ at, named, path }) => {
+    const within = path.reduce<string>(joinPath, `nodes[${at}].config`)
+    const message = 'The team has no data table of this name: create one, or name another.'
+    return { node: nodes[at]!.name, path: within, kind: 'parameter', message, original: named } as const
+  })
 }

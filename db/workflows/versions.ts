@@ -14,6 +14,7 @@ import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { demand, type Scope, type Store } from '../scope.ts'
+import { noteTables } from '../tables/users.ts'
 import { type ApproverIds, presentApprovers } from './approvers.ts'
 import { hideSecrets } from './secrets.ts'
 import { describeVersion, selectVersions, type VersionItem } from './versionitems.ts'
@@ -110,6 +111,7 @@ export async function addVersion(
     })
     .execute()
   await noteCredentials(tx, workflowId, version, graph)
+  await noteTables(tx, workflowId, version, graph)
 }
 
 /** A workflow's versions, the newest first (VIEWER). Throws NOT_FOUND. */

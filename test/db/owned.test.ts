@@ -8,6 +8,8 @@ import { createChannel, MAX_CHANNELS } from '../../db/monitoring/channels/channe
 import { createPlaybook, MAX_PLAYBOOKS } from '../../db/monitoring/playbooks/playbooks.ts'
 import { createScheduledReport, MAX_SCHEDULED_REPORTS } from '../../db/monitoring/reports/reports.ts'
 import { type Scope, serviceScope } from '../../db/scope.ts'
+import { TABLE_QUOTAS } from '../../db/tables/quotas.ts'
+import { createTable } from '../../db/tables/tables.ts'
 import { createVariable } from '../../db/variables/variables.ts'
 import { createExample, MAX_EXAMPLES } from '../../db/workflows/examples.ts'
 import { createWorkflow } from '../../db/workflows/workflows.ts'
@@ -49,6 +51,11 @@ const LISTS: [table: string, max: number, add: Add][] = [
         ...{ name, schedule: '0 6 * * *', timezone: 'UTC', recipients: ['a@example.com'] },
         ...{ metrics: ['token_usage'], enabled: false, credentialId: null },
       }),
+  ],
+  [
+    'data_tables',
+    TABLE_QUOTAS.ENTERPRISE.tables,
+    (scope, teamId, name) => createTable(scope, { teamId, name, columns: [{ name: 'a', type: 'text' }] }),
   ],
   ['variables', 1_000, (scope, teamId, key) => createVariable(scope, { teamId, key, value: 1 })],
   [
@@ -121,7 +128,7 @@ test('of 20 that take one name at once, one has it', async () => {
     const added = await Promise.allSettled(Array.from({ length: 20 }, () => add(scope, ownerId, 'same')))
     const refused = added.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []))
     expect(refused).toEqual(
-      Array(19).fill(expect.stringMatching(/^The (team|workflow) already has an? \w+ named "same"$/)),
+      Array(19).fill(expect.stringMatching(/^The (team|workflow) already has an? [\w ]+ named "same"$/)),
     )
   }
 })

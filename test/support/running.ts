@@ -117,8 +117,13 @@ export type Running = Awaited<ReturnType<typeof startRunning>>
 
 /** Executes an example, after creating it and the workflow that it calls. Returns the execution's id. */
 export async function startExample(host: Running, example: Example): Promise<string> {
-  const { child, credentials = {} } = example
+  const { child, credentials = {}, tables = {} } = example
   let text = JSON.stringify(example)
+  for (const [name, columns] of Object.entries(tables)) {
+    const body = { teamId: host.teamId, name: `${name} ${randomBytes(4).toString('hex')}`, columns }
+    const { id } = await host.ask<{ id: string }>('POST', '/api/tables', body)
+    text = text.replaceAll(name, id)
+  }
   for (const [name, { type, data }] of Object.entries(credentials)) {
     const body = { teamId: host.teamId, name: `${name} ${randomBytes(4).toString('hex')}`, type, data }
     const { id } = await host.ask<{ id: string }>('POST', '/api/credentials', body)

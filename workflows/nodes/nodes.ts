@@ -14,6 +14,7 @@ import { MESSAGE_NODES } from './messages.ts'
 import { MODEL_NODES } from './models.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
+import { TABLE_NODES } from './tables.ts'
 import { TRIGGER_NODES } from './triggers.ts'
 import { WEBHOOK_NODES } from './webhooks.ts'
 
@@ -29,6 +30,7 @@ export const NODES = {
   ...CALL_NODES,
   ...FORMAT_NODES,
   ...DATABASE_NODES,
+  ...TABLE_NODES,
   ...MESSAGE_NODES,
   ...MODEL_NODES,
   ...GUARDRAIL_NODES,

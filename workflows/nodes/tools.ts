@@ -18,6 +18,7 @@ import {
 } from './fields.ts'
 import type { NodeType } from './nodetype.ts'
 import { workflowIdField } from './pauses.ts'
+import { fitOperation, tableFields } from './tables.ts'
 
 /** The most tools that an agent is given, and the most entries of a list of names. */
 const MAX_TOOLS = 64
@@ -145,6 +146,7 @@ const TOOLS = {
     ),
   }),
   DATABASE_QUERY: v.pipe(v.object({ ...kindOf('DATABASE_QUERY'), ...told, ...statementFields }), fitMode()),
+  DATA_TABLE: v.pipe(v.object({ ...kindOf('DATA_TABLE'), ...told, ...tableFields }), fitOperation()),
   MCP: v.object({
     ...kindOf('MCP'),
     ...described(
@@ -196,7 +198,7 @@ export type ToolOf<K extends ToolKind> = Extract<Tool, { type: K }>
 
 const toolField = v.variant(
   'type',
-  [TOOLS.HTTP, TOOLS.SUB_WORKFLOW, TOOLS.CODE, TOOLS.DATABASE_QUERY, TOOLS.MCP, TOOLS.RUN],
+  [TOOLS.HTTP, TOOLS.SUB_WORKFLOW, TOOLS.CODE, TOOLS.DATABASE_QUERY, TOOLS.DATA_TABLE, TOOLS.MCP, TOOLS.RUN],
   `must be one of ${TOOL_KINDS.join(', ')}`,
 )
 
@@ -265,7 +267,7 @@ export const readToolText: NonNullable<NodeType['texts']> = (config) => {
   return (path) => {
     const [, at, key] = /^tools\[(\d+)\]\.(\w+)/.exec(path) ?? []
     if (key === undefined) return undefined
-    if (['parameters', 'description', 'include', 'nodes', 'workflowId'].includes(key)) return 'plain'
+    if (['parameters', 'description', 'include', 'nodes', 'workflowId', 'table'].includes(key)) return 'plain'
     // A server is asked for its tools before any is called.
     return tools.get(Number(at))?.type === 'MCP' ? undefined : 'args'
   }

@@ -380,3 +380,31 @@ describe('DATABASE_QUERY', () => {
     }
   })
 })
+
+describe('DATA_TABLE', () => {
+  test('an agent writes and reads rows; its arguments are values', async () => {
+    const columns = [
+      { name: 'who', type: 'text', unique: true },
+      { name: 'note', type: 'text' },
+    ]
+    const body = { teamId: agents.teamId, name: 'notes of agents', columns }
+    const { id: table } = await agents.ask<{ id: string }>('POST', '/api/tables', body)
+    const tool = {
+      ...{ type: 'DATA_TABLE', name: 'remember', description: 'Remembers a note' },
+      ...{ parameters: takes('who', 'note'), table, operation: 'upsert', keys: ['who'] },
+      rows: [{ who: '{{ $args.who }}', note: '{{ $args.note }}' }],
+    }
+    const note = '{{ $vars.secret }}", "who": "Bob'
+    const { told } = await tell(tool, { who: 'Ada', note })
+    expect(told).toMatchObject({ count: 1, inserted: 1, rows: [{ who: 'Ada', note }] })
+    const { told: refused } = await tell({ ...tool, rows: [{ who: 7 }] }, { who: 'Ada', note })
+    expect(JSON.stringify(refused)).toContain('rows[0].who must be a text')
+    const look = {
+      ...{ type: 'DATA_TABLE', name: 'look', description: 'Looks', parameters: takes('who') },
+      ...{ table: 'notes of agents', operation: 'select' },
+      where: [{ column: 'who', op: 'eq', value: '{{ $args.who }}' }],
+    }
+    expect((await tell(look, { who: 'Ada' })).told).toMatchObject({ count: 1, rows: [{ note }] })
+    expect((await tell(look, { who: 'Bob' })).told).toEqual({ count: 0, rows: [] })
+  })
+})

@@ -70,6 +70,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/audit/team/{teamId}/export': 'application/x-ndjson',
         'get /api/oauth2/callback': 'text/html',
         'get /metrics': 'text/plain',
+        'get /api/tables/{id}/csv': 'text/csv',
         'get /api/executions/{id}/events': 'text/event-stream',
         'get /api/workflows/{workflowId}/batch-eval/{runId}/events': 'text/event-stream',
         'post /api/agent-chat/sessions/{id}/messages': 'text/event-stream',

@@ -27,6 +27,8 @@ import { hashEmailToken } from '../../../db/people/mails.ts'
 import { createTeam } from '../../../db/people/teams.ts'
 import { createToken } from '../../../db/people/tokens.ts'
 import { type Scope, serviceScope } from '../../../db/scope.ts'
+import { writeRows } from '../../../db/tables/rows.ts'
+import { createTable } from '../../../db/tables/tables.ts'
 import { createVariable } from '../../../db/variables/variables.ts'
 import { createWidget } from '../../../db/widgets/widgets.ts'
 import { createExample } from '../../../db/workflows/examples.ts'
@@ -134,6 +136,17 @@ const ENTRIES: Record<string, string[]> = {
   createVariable: ['VARIABLE_CREATED'],
   updateVariable: ['VARIABLE_UPDATED'],
   deleteVariable: ['VARIABLE_DELETED'],
+  createTable: ['TABLE_CREATED'],
+  updateTable: ['TABLE_UPDATED'],
+  deleteTable: ['TABLE_DELETED'],
+  writeRows: ['TABLE_ROWS_CHANGED'],
+  updateRows: ['TABLE_ROWS_CHANGED'],
+  deleteRows: ['TABLE_ROWS_CHANGED'],
+  updateRow: ['TABLE_ROWS_CHANGED'],
+  deleteRow: ['TABLE_ROWS_CHANGED'],
+  // What it lets out is what every member reads page by page.
+  exportRows: [],
+  importRows: ['TABLE_ROWS_CHANGED'],
   createGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_CREATED'],
   updateGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_UPDATED'],
   deleteGuardrailExemplar: ['GUARDRAIL_EXEMPLAR_DELETED'],
@@ -347,6 +360,14 @@ async function makeWorld() {
   })()
   const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const dataTable = await createTable(scope, {
+    ...{ teamId, name: 'World' },
+    columns: [
+      { name: 'email', type: 'text' },
+      { name: 'orders', type: 'number' },
+    ],
+  })
+  const { rows: dataRows } = await writeRows(scope, dataTable.id, { rows: [{ email: 'ada@example.com' }] })
   const meaning = { model: 'none', rows: Buffer.alloc(0) }
   const exemplar = await createExemplar(
     scope,
@@ -448,6 +469,8 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    tableId: dataTable.id,
+    rowId: dataRows[0]!.id,
     exemplarId: exemplar.id,
     evaluationId,
     credentialId: credential.id,
@@ -509,6 +532,8 @@ function fillPath(path: string, world: World, verb: string): string {
     evaluationId: world.evaluationId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/tables': world.tableId,
+    rowId: world.rowId,
     '/exemplars': world.exemplarId,
     '/credentials': path.endsWith('/connect') ? world.connectableId : world.credentialId,
     '/approvals': world.approvalId,
@@ -543,10 +568,16 @@ function fillQuery(operation: Operation, world: World): string {
   // Only who has no SDK token needs it.
   if (operation.operationId === 'receiveTraces') return `?teamId=${world.teamId}`
   const { teamId, workflowId, batchId } = world
-  const values: Record<string, string> = { teamId, workflowId, with: batchId }
+  const values: Record<string, string> = { teamId, workflowId, with: batchId, where: '[]' }
   const pairs = needed.map(({ name }) => `${name}=${values[String(name)]}`)
   return pairs.length > 0 ? `?${pairs.join('&')}` : ''
 }
+
+/** The body of an operation that takes CSV, beside what all requests have. */
+const csvOf = ({ requestBody }: Operation) =>
+  requestBody?.content['text/csv']
+    ? { headers: { 'content-type': 'text/csv' }, body: 'email\nada@example.com\n' }
+    : {}
 
 /**
  * The document's example with real values: the team's id, the e-mail of an existing user, the right password,
@@ -632,7 +663,7 @@ async function admitsWhomItNames({ verb, path, rule, operation }: (typeof table)
     const as = await findCredentials(who, caller, world, throwaway ? emailToken : undefined)
     const json = fillBody(operation, world, emailToken)
     const url = fillPath(path, world, verb) + fillQuery(operation, world)
-    const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json })
+    const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json, ...csvOf(operation) })
     return { who, status: response.status, entries: await readEntries(response) }
   }
   const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
@@ -682,7 +713,7 @@ test.each(acts)(
       await sql`select hold_team(${world.teamId}, true)`.execute(tx)
       const json = fillBody(operation, world, '')
       const url = fillPath(path, world, verb) + fillQuery(operation, world)
-      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json })
+      answer = service.request(url, { method: verb.toUpperCase(), as: cookie, json, ...csvOf(operation) })
       // Acts that need the team together with others try again and again, so nobody can see them wait.
       await sleep(80)
       await tx.deleteFrom('members').where('teamId', '=', world.teamId).where('userId', '=', id).execute()

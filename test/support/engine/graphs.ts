@@ -30,6 +30,8 @@ export type Example = {
   child?: Pick<Example, 'nodes' | 'edges'>
   /** Credentials that are created first. The id of each replaces its name in this graph. */
   credentials?: Record<string, { type: string; data: object }>
+  /** Data tables that are created first, by their names in this graph. */
+  tables?: Record<string, { name: string; type: string; unique?: boolean }[]>
   /**
    * What is done to the execution once the node `when` is
    * RUNNING; `answer` resumes all its pauses but those at `late`.
@@ -110,6 +112,46 @@ export function examples(url: string): Record<string, Example> {
       data: { n: 1 },
       status: 'SUCCESS',
       records: { start: 'SUCCESS', sql: 'FAILED', rescue: 'SUCCESS' },
+    },
+    tables: {
+      nodes: [
+        start,
+        {
+          id: 'keep',
+          type: 'DATA_TABLE',
+          config: {
+            ...{ table: 'TABLE_PEOPLE', operation: 'upsert', keys: ['name'] },
+            rows: [
+              { name: '{{ $input.name }}', age: 36 },
+              { name: 'Bob', age: 40 },
+            ],
+          },
+        },
+        {
+          id: 'look',
+          type: 'DATA_TABLE',
+          config: {
+            ...{ table: 'TABLE_PEOPLE', operation: 'select', sort: '-age' },
+            where: [{ column: 'age', op: 'gt', value: 30 }],
+          },
+        },
+        {
+          id: 'wrong',
+          type: 'DATA_TABLE',
+          onError: 'CONTINUE',
+          config: { table: 'TABLE_PEOPLE', operation: 'insert', rows: '{{ $input.rows }}' },
+        },
+      ],
+      edges: edges('start -> keep', 'keep -> look', 'look -> wrong'),
+      tables: {
+        TABLE_PEOPLE: [
+          { name: 'name', type: 'text', unique: true },
+          { name: 'age', type: 'number' },
+        ],
+      },
+      data: { name: 'Ada' },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', keep: 'SUCCESS', look: 'SUCCESS', wrong: 'FAILED' },
     },
     scheduled: {
       nodes: [

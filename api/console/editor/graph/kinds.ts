@@ -38,6 +38,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   GUARDRAIL: ['AI', 'shield', 'Guardrail'],
   HTTP_REQUEST: ['Calls', 'globe', 'HTTP request'],
   DATABASE_QUERY: ['Calls', 'database', 'Database query'],
+  DATA_TABLE: ['Calls', 'database', 'Data table'],
   SEND_EMAIL: ['Calls', 'mail', 'Send an e-mail'],
   CHAT_MESSAGE: ['Calls', 'chat', 'Send a chat message'],
   RESPOND_TO_WEBHOOK: ['Calls', 'reply', 'Respond to the webhook'],
