@@ -663,7 +663,12 @@ async function admitsWhomItNames({ verb, path, rule, operation }: (typeof table)
     const as = await findCredentials(who, caller, world, throwaway ? emailToken : undefined)
     const json = fillBody(operation, world, emailToken)
     const url = fillPath(path, world, verb) + fillQuery(operation, world)
-    const response = await service.request(url, { method: verb.toUpperCase(), ...(as ? { as } : {}), json, ...csvOf(operation) })
+    const response = await service.request(url, {
+      method: verb.toUpperCase(),
+      ...(as ? { as } : {}),
+      json,
+      ...csvOf(operation),
+    })
     return { who, status: response.status, entries: await readEntries(response) }
   }
   const callers = Object.entries<Caller>(CALLERS).map(([who, caller]) => ({
