@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createClient } from '../../api/client.ts'
 import { keep } from '../support/keep.ts'
-import { startRunning } from '../support/running.ts'
+import { shareRunning } from '../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const address = await host.listen()
 const token = await host.token('BUILDER')
 

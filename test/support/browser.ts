@@ -37,9 +37,9 @@ const findBrowser = () => (started ??= chromium.launch({ executablePath: CHROMIU
 
 /**
  * Opens a new page for each test of a describe. A test fails if the page logs an error or a warning, opens a
- * dialog, sends a request to another origin, or has something that its policy blocks.
+ * dialog, sends a request to another origin, or has something that its policy blocks. `admin` is who signs in.
  */
-export function useBrowser(readOrigin: () => string) {
+export function useBrowser(readOrigin: () => string, admin = 'admin@example.com') {
   let context: BrowserContext
   let page: Page
   let faults: string[]
@@ -79,7 +79,7 @@ export function useBrowser(readOrigin: () => string) {
     get page() {
       return page
     },
-    async signIn(hash = '', email = 'admin@example.com') {
+    async signIn(hash = '', email = admin) {
       await page.goto(`${readOrigin()}/${hash}`)
       // Only the # changes after a sign-out: the page before, with fields of the same names, may still be there.
       await page.getByRole('heading', { name: 'Sign in to Perdure' }).waitFor()

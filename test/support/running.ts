@@ -18,7 +18,7 @@ import type {
 import { installRuntime } from '../../worker/service/runtime.ts'
 import { createClient, ENDED, type ExecutionBody } from './client.ts'
 import { CHILD, type Example } from './engine/graphs.ts'
-import { startService } from './service.ts'
+import { settle, startService } from './service.ts'
 
 export { nodeOf } from './client.ts'
 
@@ -31,17 +31,18 @@ type FlatOptions = Partial<EngineOptions & EngineTemporal & EngineProcess & Engi
 type EngineMore = FlatOptions & { binds?: boolean }
 
 /** `egress`: the rules of the engines and of the API; loopback is allowed. */
-type RunningOptions = FlatOptions & { egress?: EgressOptions }
+type RunningOptions = FlatOptions & { egress?: EgressOptions; rateLimits?: boolean }
 
 /**
  * Starts the API with an engine, on a task queue of its own. The API hands its errands to this engine,
  * until `use` names another one.
  */
-export async function startRunning({ egress, ...options }: RunningOptions = {}) {
+export async function startRunning({ egress, rateLimits = true, ...options }: RunningOptions = {}) {
   installRuntime(log)
   let engine: Engine | undefined
   const { metrics, tracing } = options
   const service = await startService({
+    rateLimits,
     ...(metrics ? { metrics } : {}),
     ...(options.log ? { log: options.log } : {}),
     tracing,
@@ -115,8 +116,59 @@ export async function startRunning({ egress, ...options }: RunningOptions = {}) 
 
 export type Running = Awaited<ReturnType<typeof startRunning>>
 
+let shared: Promise<{ running: Running; origin: string }> | undefined
+
+/** The service that files of this process share. It ends with the process, and so does its database. */
+const findShared = () =>
+  (shared ??= startRunning({ rateLimits: false }).then(async (running) => ({
+    running,
+    origin: await running.listen(),
+  })))
+
+/**
+ * A team of its own, with an ADMIN, on a service and an engine that other files of this process use too, which spares
+ * seconds: for files that neither stop the engine nor change what is the instance's. Rate limits are off, and `admin` is
+ * not the instance's. `stop` cancels what still runs, and switches workflows off.
+ */
+export async function shareRunning() {
+  const { running, origin } = await findShared()
+  const { use: _use, addEngine: _addEngine, ...rest } = running
+  const { owners, ...own } = await settle(running)
+  const client = createClient({
+    send: (path, init) => running.request(path, { as: own.admin, ...init }),
+    teamId: own.teamId,
+  })
+  return {
+    ...rest,
+    ...own,
+    ...client,
+    listen: async () => origin,
+    async stop() {
+      for (const owner of owners) await leaveIdle(running, owner)
+    },
+  }
+}
+
+/** Cancels the executions of a team, and switches its workflows off. */
+async function leaveIdle({ store, call }: Running, { teamId, cookie }: { teamId: string; cookie: string }) {
+  const { db } = store
+  const active = db
+    .selectFrom('workflows')
+    .select('id')
+    .where('teamId', '=', teamId)
+    .where('active', '=', true)
+  for (const { id } of await active.execute())
+    await call('PUT', `/api/workflows/${id}`, cookie, { active: false })
+  const open = db.selectFrom('executions').select('id').where('teamId', '=', teamId)
+  for (const { id } of await open.where('status', 'not in', ENDED).execute())
+    await call('POST', `/api/executions/${id}/cancel`, cookie)
+}
+
+/** What tests get of a service with an engine, their own or a shared one. */
+export type Host = Omit<Running, 'use' | 'addEngine'>
+
 /** Executes an example, after creating it and the workflow that it calls. Returns the execution's id. */
-export async function startExample(host: Running, example: Example): Promise<string> {
+export async function startExample(host: Host, example: Example): Promise<string> {
   const { child, credentials = {}, tables = {} } = example
   let text = JSON.stringify(example)
   for (const [name, columns] of Object.entries(tables)) {
@@ -136,7 +188,7 @@ export async function startExample(host: Running, example: Example): Promise<str
 }
 
 /** Activates a workflow, and posts a message to a new chat with it. Returns the id of the execution that replies. */
-async function startChat(host: Running, workflowId: string, content: string): Promise<string> {
+async function startChat(host: Host, workflowId: string, content: string): Promise<string> {
   await host.ask('PUT', `/api/workflows/${workflowId}`, { active: true })
   const chats = '/api/agent-chat/sessions'
   const { id } = await host.ask<{ id: string }>('POST', chats, { teamId: host.teamId, workflowId })
@@ -150,7 +202,7 @@ async function startChat(host: Running, workflowId: string, content: string): Pr
 }
 
 /** Does to an execution what its example's `meddle` says: cancel, terminate, or answer its pauses. */
-export async function meddle(host: Running, id: string, example: Example): Promise<void> {
+export async function meddle(host: Host, id: string, example: Example): Promise<void> {
   if (!example.meddle) return
   if (example.meddle.how === 'answer') return answerAll(host, id)
   const { when, how } = example.meddle
@@ -160,7 +212,7 @@ export async function meddle(host: Running, id: string, example: Example): Promi
 }
 
 /** Approves approvals and sends events until the execution has ended, except those of nodes named `late`. */
-async function answerAll(host: Running, id: string): Promise<void> {
+async function answerAll(host: Host, id: string): Promise<void> {
   type Waits = { content: { id: string; kind: string; name: string; nodeId: string }[] }
   while (!ENDED.includes((await host.read(id)).status)) {
     const { content } = await host.ask<Waits>('GET', `/api/executions/${id}/waits`)
@@ -174,7 +226,7 @@ async function answerAll(host: Running, id: string): Promise<void> {
 }
 
 /** Executes an example, does what its `meddle` says, and waits for its end. */
-export async function runExample(host: Running, example: Example): Promise<ExecutionBody> {
+export async function runExample(host: Host, example: Example): Promise<ExecutionBody> {
   const id = await startExample(host, example)
   await meddle(host, id, example)
   return host.ended(id)

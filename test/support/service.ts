@@ -90,46 +90,6 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
     return { status: response.status, headers: response.headers, body, text }
   }
 
-  /** Signs in and returns the cookie header. */
-  async function signIn(email: string, password = PASSWORD): Promise<string> {
-    const response = await request('/api/auth/login', { method: 'POST', json: { email, password } })
-    if (response.status !== 200)
-      throw new Error(`the sign-in responded with ${response.status}: ${await response.text()}`)
-    return readCookie(response)
-  }
-
-  /** Creates a user, adds it to `team` if a role is given, and signs it in. */
-  async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
-    const email = `${randomBytes(6).toString('hex')}@example.com`
-    const operator = { kind: 'SYSTEM', id: null, name: 'test' } as const
-    const { id } = await createUser(serviceScope(store, operator, [], { instanceAdmin: true }), {
-      email,
-      password: PASSWORD,
-      firstName: 'Ada',
-      lastName: 'Byron',
-    })
-    if (role) await db.insertInto('members').values({ teamId: team, userId: id, role }).execute()
-    return { id, email, cookie: await signIn(email) }
-  }
-
-  /** Creates another team, with a new user as its only ADMIN. */
-  async function otherTeam() {
-    const user = await signUp()
-    const actor = { kind: 'USER', id: user.id, name: 'Ada Byron' } as const
-    const scope = serviceScope(store, actor, [], { userId: user.id })
-    const team = await createTeam(scope, { name: `Team ${randomBytes(4).toString('hex')}` })
-    return { ...user, teamId: team.id }
-  }
-
-  /** Creates an SDK token of the team in the name of `as`, and returns it. */
-  async function token(role: Role, as = admin, team = teamId): Promise<string> {
-    const path = `/api/teams/${team}/sdk-tokens`
-    const response = await request(path, { method: 'POST', as, json: { name: `a ${role} token`, role } })
-    if (response.status !== 201)
-      throw new Error(`creating a token responded with ${response.status}: ${await response.text()}`)
-    return ((await response.json()) as { token: string }).token
-  }
-
   /** Also serves the API over real HTTP, on a free loopback port; returns its URL. */
   async function listen(): Promise<string> {
     const listener = await startListener(app.fetch, 0, '127.0.0.1')
@@ -152,9 +112,9 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
     teamName: 'Default',
   })
   if (!first) throw new Error('the cloned database has users already')
-  const teamId = first.teamId
-  const admin = await signIn('admin@example.com')
-  const { user } = first
+  const { teamId, user } = first
+  const admin = await signIn(request, user.email)
+  const people = createPeople({ store, request, teamId, admin })
   return {
     app,
     store,
@@ -164,10 +124,7 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
     database,
     request,
     call,
-    signIn,
-    signUp,
-    otherTeam,
-    token,
+    ...people,
     listen,
     stop,
     teamId,
@@ -176,7 +133,99 @@ export async function startService({ emailProof, mailDomains = 'any', ...options
   }
 }
 
+type Request = (path: string, init: Ask) => Promise<Response>
+
+/** Signs in and returns the cookie header. */
+async function signIn(request: Request, email: string, password = PASSWORD): Promise<string> {
+  const response = await request('/api/auth/login', { method: 'POST', json: { email, password } })
+  if (response.status !== 200)
+    throw new Error(`the sign-in responded with ${response.status}: ${await response.text()}`)
+  return readCookie(response)
+}
+
+type PeopleOptions = { store: Store & { db: Database }; request: Request; teamId: string; admin: string }
+
+/** People and tokens of a service, of the team `teamId` if no other one is named. `admin` is the cookie of its ADMIN. */
+export function createPeople({ store, request, teamId, admin }: PeopleOptions) {
+  /** Creates a user, adds it to `team` if a role is given, and signs it in. */
+  async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
+    const email = `${randomBytes(6).toString('hex')}@example.com`
+    const operator = { kind: 'SYSTEM', id: null, name: 'test' } as const
+    const user = await createUser(serviceScope(store, operator, [], { instanceAdmin: true }), {
+      email,
+      password: PASSWORD,
+      firstName: 'Ada',
+      lastName: 'Byron',
+    })
+    if (role) await store.db.insertInto('members').values({ teamId: team, userId: user.id, role }).execute()
+    return { ...user, cookie: await signIn(request, email) }
+  }
+
+  /** Creates another team, with a new user as its only ADMIN. */
+  async function otherTeam() {
+    const user = await signUp()
+    const actor = { kind: 'USER', id: user.id, name: 'Ada Byron' } as const
+    const scope = serviceScope(store, actor, [], { userId: user.id })
+    const team = await createTeam(scope, { name: `Team ${randomBytes(4).toString('hex')}` })
+    return { ...user, teamId: team.id }
+  }
+
+  /** Creates an SDK token of the team in the name of `as`, and returns it. */
+  async function token(role: Role, as = admin, team = teamId): Promise<string> {
+    const path = `/api/teams/${team}/sdk-tokens`
+    const response = await request(path, { method: 'POST', as, json: { name: `a ${role} token`, role } })
+    if (response.status !== 201)
+      throw new Error(`creating a token responded with ${response.status}: ${await response.text()}`)
+    return ((await response.json()) as { token: string }).token
+  }
+
+  return {
+    signIn: (email: string, password?: string) => signIn(request, email, password),
+    signUp,
+    otherTeam,
+    token,
+  }
+}
+
 export type Service = Awaited<ReturnType<typeof startService>>
+
+let shared: Promise<{ service: Service; origin: string }> | undefined
+
+/** The service that files of this process share. It ends with the process, and so does its database. */
+const findShared = () =>
+  (shared ??= startService({ rateLimits: false }).then(async (service) => ({
+    service,
+    origin: await service.listen(),
+  })))
+
+/**
+ * A team of its own, with an ADMIN, on a service without an engine that other files of this process use too, which spares
+ * seconds: for files that do not change what is the instance's. Rate limits are off, and `admin` is not the instance's.
+ */
+export async function shareService() {
+  const { service, origin } = await findShared()
+  const { owners: _owners, ...own } = await settle(service)
+  return { ...service, ...own, listen: async () => origin, stop: async () => {} }
+}
+
+/** A new team of a service that several files use, and `owners`: the ADMINs of the teams that a file has made. */
+export async function settle({ store, request, otherTeam }: Service) {
+  const own = await otherTeam()
+  const owners = [own]
+  const people = createPeople({ store, request, teamId: own.teamId, admin: own.cookie })
+  return {
+    ...people,
+    async otherTeam() {
+      const other = await people.otherTeam()
+      owners.push(other)
+      return other
+    },
+    teamId: own.teamId,
+    admin: own.cookie,
+    user: own,
+    owners,
+  }
+}
 
 /** Makes keys with one new master key. */
 export function makeKeys(): Keys {

@@ -13,7 +13,7 @@ import { readNumber } from '../../../activities/database/values.ts'
 import { createOutsides } from '../../../activities/egress/outside.ts'
 import { plantCredential } from '../../support/credentials.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
 // Servers of databases that lie: what they ask for they do not get, and what they send holds up nobody.
 
@@ -24,7 +24,7 @@ const file = join(folder, 'secret.txt')
 writeFileSync(file, MARKER)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const open: (() => void)[] = []
 afterEach(() => {
   for (const close of open.splice(0)) close()

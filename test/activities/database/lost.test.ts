@@ -10,10 +10,10 @@ import type { NodeContext } from '../../../activities/nodes/kit/node.ts'
 import { openTeamCredential } from '../../../db/credentials/open.ts'
 import { plantCredential } from '../../support/credentials.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { type Server, startPostgres } from '../../support/servers/clusters.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const open: (() => void)[] = []
 afterEach(() => {
   for (const close of open.splice(0)) close()

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 

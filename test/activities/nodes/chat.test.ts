@@ -3,10 +3,10 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
 import { runWithFiles } from '../../support/files/withfiles.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { type Answer, startWorld } from '../../support/servers/world.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 const open: { stop(): Promise<unknown> }[] = []
 afterEach(async () => {

@@ -1,10 +1,10 @@
 import { createHash, createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { watchThread } from '../../support/thread.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 type Config = Record<string, unknown>
 type Cases = Record<string, [type: string, config: Config]>

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { ENDED } from '../../support/client.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 type Config = Record<string, unknown>
 

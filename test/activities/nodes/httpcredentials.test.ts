@@ -7,7 +7,7 @@ import type { CredentialType } from '../../../db/credentials/types.ts'
 import { type ExecutionBody, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startWorld } from '../../support/servers/world.ts'
 import { until } from '../../support/until.ts'
 
@@ -17,7 +17,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 type Seen = { method: string; url: string; headers: Record<string, string>; body: string }
 const seen: Seen[] = []
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const away = await keep(
   startWorld({
     '/x': ({ request, response }) => {

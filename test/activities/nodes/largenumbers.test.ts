@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 const ID = '9007199254740993'
 

@@ -2,11 +2,11 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 import type { VendorScript, VendorSpeech } from '../../support/servers/models/vendor.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 const open: { stop(): Promise<unknown> }[] = []
 afterEach(async () => {

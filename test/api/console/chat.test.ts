@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 /** An active agent on the demo model, with a tool. */
@@ -31,7 +31,7 @@ async function makeAgent(name: string): Promise<string> {
 }
 
 describe.skipIf(missing)('chats with agents', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {

@@ -5,18 +5,18 @@ import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const set = (id: string, text: string) => ({ id, name: id, type: 'SET', config: { values: { text } } })
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 type Run = ExecutionBody & { draft: boolean; until: string | null }
 type Stored = { version: number; draftVersion: number | null; active: boolean; name: string }
 
 describe.skipIf(missing)('drafts in the editor', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {

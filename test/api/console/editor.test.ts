@@ -4,10 +4,10 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 type Stored = {
@@ -18,7 +18,7 @@ type Stored = {
 }
 
 describe.skipIf(missing)('the editor of workflows', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn } = browser
   let page: Page
   beforeEach(() => {

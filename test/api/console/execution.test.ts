@@ -4,17 +4,17 @@ import { expectAccessible, expectClearLabels, missing, useBrowser } from '../../
 import { createChatting } from '../../support/chat/chatting.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startWorld } from '../../support/servers/world.ts'
 
 const XSS = '<img src=x onerror="alert(1)">"\'><svg onload=alert(3)>'
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 describe.skipIf(missing)('the page of an execution', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn } = browser
   let page: Page
   beforeEach(() => {

@@ -5,9 +5,9 @@ import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { type Alone, buildNodeForm, showNodeForm } from '../../support/console/nodeform.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 const files = missing ? new Map<string, string>() : await buildNodeForm()
 
@@ -20,7 +20,7 @@ type Given = Partial<Omit<Alone, 'graph'>> & { graph?: Alone['graph'] }
 type Stored = { id: string; name?: string; config: Record<string, unknown> } & Record<string, unknown>
 
 describe.skipIf(missing)('the form of a node', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn } = browser
   let page: Page
   beforeEach(() => {

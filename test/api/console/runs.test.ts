@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
 const XSS = '<img src=x onerror="alert(1)">"\'><svg onload=alert(3)>'
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
@@ -24,11 +24,11 @@ const FORM = {
   required: ['account'],
 }
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 describe.skipIf(missing)('the lists of executions and approvals', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn } = browser
   let page: Page
   beforeEach(() => {

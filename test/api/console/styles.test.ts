@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 /** The stylesheets of pages: those of the kit, and the first ones, are for all. */
@@ -47,7 +47,7 @@ function look(): string[] {
 }
 
 describe.skipIf(missing)('the styles of pages', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn } = browser
   let page: Page
   beforeEach(() => {

@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 const PHONE = { width: 390, height: 844 }
 
@@ -15,7 +15,7 @@ const overflow = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 
 describe.skipIf(missing)('what is watched', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {

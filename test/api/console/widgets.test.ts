@@ -3,16 +3,16 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { createChatting } from '../../support/chat/chatting.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 const { simpleAgent } = createChatting(host)
 
 type Widget = { key: string; enabled: boolean; theme: object; allowedOrigins: string[] }
 
 describe.skipIf(missing)('the widgets of a team', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   let page: Page
   beforeEach(() => {
     page = browser.page

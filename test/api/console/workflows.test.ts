@@ -6,13 +6,13 @@ import { TEMPLATES } from '../../../api/console/workflows/templates/templates.ts
 import { expectAccessible, missing, useBrowser } from '../../support/browser.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
 const XSS = '<img src=x onerror="alert(1)">"\'><svg onload=alert(3)>'
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const PHONE = { width: 390, height: 844 }
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const origin = await host.listen()
 
 test('every template is saved without a warning', async () => {
@@ -30,7 +30,7 @@ test('every template is saved without a warning', async () => {
 })
 
 describe.skipIf(missing)('the pages of workflows', () => {
-  const browser = useBrowser(() => origin)
+  const browser = useBrowser(() => origin, host.user.email)
   const { signIn, heading } = browser
   let page: Page
   beforeEach(() => {

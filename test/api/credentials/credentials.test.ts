@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { openTeamCredential } from '../../../db/credentials/open.ts'
 import { CREDENTIAL_TYPE_NAMES } from '../../../db/credentials/types.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { store, teamId, call, admin } = service
 const stranger = await service.otherTeam()
 const builder = await service.signUp('BUILDER')

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { teamId, admin } = service
 
 async function createWorkflow(): Promise<string> {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 const { teamId, admin } = running
 const other = await running.otherTeam()
 const viewer = await running.token('VIEWER')

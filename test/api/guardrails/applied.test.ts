@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 import { watchThread } from '../../support/thread.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 
 type Rule = {
   name: string

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { teamId } = service
 const viewer = await service.token('VIEWER')
 

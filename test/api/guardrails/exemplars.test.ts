@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { teamId } = service
 const builder = await service.token('BUILDER')
 const operator = await service.token('OPERATOR')

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { store, teamId, admin } = service
 const pathOf = (team: string) => `/api/guardrails/settings?teamId=${team}`
 const get = (as = admin, team = teamId) => service.call('GET', pathOf(team), as)

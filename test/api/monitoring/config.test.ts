@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
 import { makeNotices } from '../../support/monitoring/notices.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { add } = makeNotices(service)
 const pathOf = (teamId: string) => `/api/monitoring/teams/${teamId}/config`
 

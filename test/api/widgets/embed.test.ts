@@ -8,11 +8,11 @@ import { createChatting } from '../../support/chat/chatting.ts'
 import { createVisiting } from '../../support/chat/visiting.ts'
 import { keep } from '../../support/keep.ts'
 import { CHROMIUM } from '../../support/programs.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 import { serveText } from '../../support/servers/pages.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { agent, credential } = createChatting(host)
 const { addWidget, pathOf, visit } = createVisiting(host)
 const base = await host.listen()

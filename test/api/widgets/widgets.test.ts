@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { createChatting } from '../../support/chat/chatting.ts'
 import { createVisiting, PAGE } from '../../support/chat/visiting.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { simpleAgent } = createChatting(host)
 const { addWidget, pathOf, visit, arrive } = createVisiting(host)
 const { teamId, admin, call } = host

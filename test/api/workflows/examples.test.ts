@@ -6,9 +6,9 @@ import { type Store, serviceScope } from '../../../db/scope.ts'
 import { deleteExample, readExample } from '../../../db/workflows/examples.ts'
 import { MAX_EXAMPLE_BYTES, rotateExamples } from '../../../db/workflows/examplevalues.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { store, teamId } = service
 const operator = (await service.signUp('OPERATOR')).cookie
 const viewer = await service.token('VIEWER')

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ImportReport } from '../../../workflows/n8n/report.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 type Imported = { id: string; report: ImportReport }
 
 const node = (name: string, type: string, typeVersion: number, parameters: object = {}) => ({

@@ -2,13 +2,13 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { ImportReport } from '../../../workflows/n8n/report.ts'
 import { nodeOf } from '../../support/client.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startWorld } from '../../support/servers/world.ts'
 
 type Seen = { url: string; headers: Record<string, string> }
 const seen: Seen[] = []
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const world = await keep(
   startWorld({
     '/echo': ({ request, response }) => {

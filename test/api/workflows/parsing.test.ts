@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
 /** What users send is parsed only for those who may save it, and never at the cost of everybody else. */
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const other = await service.otherTeam()
 const { cookie: builder } = await service.signUp('BUILDER')
 const viewer = await service.token('VIEWER')

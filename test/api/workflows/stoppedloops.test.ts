@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { readTopics } from '../../n8n/cases.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const builder = (await service.signUp('BUILDER')).cookie
 
 const LOOPS = readTopics().flatMap(({ cases }) =>

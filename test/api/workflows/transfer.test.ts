@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { DateTime } from 'luxon'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startShop } from '../../workflows/n8n/shop.ts'
 
 const shop = await keep(startShop())
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 // biome-ignore lint/suspicious/noExplicitAny: responses are read field by field
 type Body = any

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { addExecution } from '../../../db/executions/starts/add.ts'
 import { readStartable } from '../../../db/executions/starts/startable.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const builder = (await service.signUp('BUILDER')).cookie
 const operator = (await service.signUp('OPERATOR')).cookie
 const viewer = await service.token('VIEWER')

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { edges } from '../engine/graphs.ts'
-import type { Running } from '../running.ts'
+import type { Host } from '../running.ts'
 import type { Body } from '../service.ts'
 import { readReply, sumUp } from './replies.ts'
 
 const SESSIONS = '/api/agent-chat/sessions'
 
 /** Chats over HTTP, with workflows that reply by the DEMO model unless they are given another credential. */
-export function createChatting(host: Running) {
+export function createChatting(host: Host) {
   const { teamId } = host
 
   async function credential(type = 'DEMO', data: object = {}): Promise<string> {

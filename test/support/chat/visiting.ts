@@ -1,4 +1,4 @@
-import type { Running } from '../running.ts'
+import type { Host } from '../running.ts'
 import type { Body } from '../service.ts'
 import { createChatting } from './chatting.ts'
 import { readReply, sumUp } from './replies.ts'
@@ -9,7 +9,7 @@ export const PAGE = 'https://www.example.com'
 export type Visitor = { sessionId: string; token: string }
 
 /** Widgets and their visitors, over HTTP. */
-export function createVisiting(host: Running) {
+export function createVisiting(host: Host) {
   const { simpleAgent } = createChatting(host)
 
   /** A widget for PAGE, of a new workflow with the demo model unless there is another one. */

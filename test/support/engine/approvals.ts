@@ -1,7 +1,7 @@
 import type { Approval } from '../../../db/executions/waits/approvals.ts'
 import type { Page } from '../../../db/page.ts'
 import type { Graph } from '../client.ts'
-import type { Running } from '../running.ts'
+import type { Host } from '../running.ts'
 import { until } from '../until.ts'
 import { edges } from './graphs.ts'
 
@@ -24,7 +24,7 @@ export const asked = (config?: Record<string, unknown>, more?: Record<string, un
 })
 
 /** Asks the API for approvals. */
-export function useApprovals(running: Running) {
+export function useApprovals(running: Host) {
   async function list(query: string, as?: string): Promise<Approval[]> {
     const path = `/api/approvals?teamId=${running.teamId}&size=100&${query}`
     return (await running.ask<Page<Approval>>('GET', path, undefined, as)).content

@@ -1,7 +1,7 @@
 import { storeFile } from '../../../db/files/store.ts'
 import type { ExecutionBody } from '../client.ts'
 import { edges } from '../engine/graphs.ts'
-import type { Running } from '../running.ts'
+import type { Host } from '../running.ts'
 
 export type GivenFile = { name: string; mimeType: string; bytes: Uint8Array }
 
@@ -10,7 +10,7 @@ export type GivenFile = { name: string; mimeType: string; bytes: Uint8Array }
  * which is `node`. Resolves with the execution once it has ended.
  */
 export async function runWithFiles(
-  host: Running,
+  host: Host,
   node: { type: string; config: object } & Record<string, unknown>,
   given: GivenFile[],
 ): Promise<ExecutionBody> {

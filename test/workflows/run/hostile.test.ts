@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { ENDED, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 /** Graphs that nobody draws by accident. */
 const target = await keep(startTarget())
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const row = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at))

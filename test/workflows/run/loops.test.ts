@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 const target = await keep(startTarget())
-const plain = await keep(startRunning())
+const plain = await keep(shareRunning())
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 

@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import { until } from '../../../support/until.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 /** The outside world: answers what `says` has for the path, a status or nothing at all, and otherwise 200. */
 async function startWorld() {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { nodeOf, startRunning } from '../../../support/running.ts'
+import { nodeOf, shareRunning } from '../../../support/running.ts'
 import type { Body } from '../../../support/service.ts'
 import { until } from '../../../support/until.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 const ID = '12345678901234567890'
 const said = (outcome = 'is a text of its digits') =>

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import { startTarget } from '../../../support/servers/target.ts'
 import type { Body } from '../../../support/service.ts'
 
 const target = await keep(startTarget())
-const service = await keep(startRunning())
+const service = await keep(shareRunning())
 const { teamId } = service
 const other = await service.otherTeam()
 const operator = (await service.signUp('OPERATOR')).cookie

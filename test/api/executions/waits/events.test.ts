@@ -3,7 +3,7 @@ import { makeResumeToken } from '../../../../db/executions/waits/events.ts'
 import { nodeOf } from '../../../support/client.ts'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import { until } from '../../../support/until.ts'
 
 type Wait = {
@@ -15,7 +15,7 @@ type Wait = {
   resumeUrl: string
 }
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const wait = (config: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../../support/keep.ts'
 import { makeNotices } from '../../../support/monitoring/notices.ts'
-import { startService } from '../../../support/service.ts'
+import { shareService } from '../../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const { path, add } = makeNotices(service)
 
 const STOP = { name: 'Stop', steps: [{ type: 'DEACTIVATE_WORKFLOW' }] }

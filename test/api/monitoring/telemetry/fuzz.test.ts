@@ -4,9 +4,9 @@ import { readJsonSpans } from '../../../../activities/monitoring/telemetry/json.
 import { readProtobufSpans } from '../../../../activities/monitoring/telemetry/protobuf.ts'
 import { keep } from '../../../support/keep.ts'
 import { CHAT, toJson, toProtobuf } from '../../../support/monitoring/usage/spans.ts'
-import { startService } from '../../../support/service.ts'
+import { shareService } from '../../../support/service.ts'
 
-const service = await keep(startService({ rateLimits: false }))
+const service = await keep(shareService())
 const token = await service.token('OPERATOR')
 const MOST_BYTES = 4 * 1024 * 1024
 

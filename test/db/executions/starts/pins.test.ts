@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { ExecutionBody } from '../../../support/client.ts'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { nodeOf, startRunning } from '../../../support/running.ts'
+import { nodeOf, shareRunning } from '../../../support/running.ts'
 import { startTarget } from '../../../support/servers/target.ts'
 
 const target = await keep(startTarget())
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const operator = await host.token('OPERATOR')
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
