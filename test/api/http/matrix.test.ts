@@ -368,7 +368,7 @@ async function makeWorld() {
     ],
   })
   const { rows: dataRows } = await writeRows(scope, dataTable.id, {
-    rows: [{ email: 'ada@example.com', orders: 3 }],
+    rows: [{ email: people['a stranger']!.email }],
   })
   const meaning = { model: 'none', rows: Buffer.alloc(0) }
   const exemplar = await createExemplar(
