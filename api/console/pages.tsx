@@ -52,6 +52,8 @@ export const PAGES: readonly Page[] = [
   // Build
   page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
   page('/variables', 'Variables', () => import('./variables/list.tsx'), 'VariablesPage', { group: 'Build', label: 'Variables', icon: 'variables', key: 'v' }),
+  page('/tables', 'Tables', () => import('./tables/list.tsx'), 'DataTablesPage', { group: 'Build', label: 'Tables', icon: 'tables', key: 'b' }),
+  page('/tables/:id', 'Table', () => import('./tables/page.tsx'), 'DataTablePage'),
 
   // Team
   page('/members', 'Members', () => import('./people/members.tsx'), 'MembersPage', { group: 'Team', label: 'Members', icon: 'members', least: 'ADMIN', key: 'm' }),
@@ -77,7 +79,7 @@ export const NAV_GROUPS = ['Run', 'Build', 'Watch', 'Team'] as const
 /** In which order the entries of the groups stand, whatever the order of the table. */
 const ORDER = [
   ...['Home', 'Executions', 'Approvals', 'Schedules', 'Chat'],
-  ...['Workflows', 'Credentials', 'Connectors', 'Variables'],
+  ...['Workflows', 'Credentials', 'Connectors', 'Variables', 'Tables'],
   ...['Monitoring', 'Evaluation', 'Guardrails'],
   ...['Members', 'Tokens', 'Widgets', 'Settings', 'Audit'],
 ]

@@ -66,6 +66,11 @@ export async function askRaw(
   return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
 }
 
+/** Sends a file as it is, without reading it into memory. */
+export async function sendFile(path: string, file: Blob, type: string): Promise<Response> {
+  return ask(addressOf(path), { method: 'POST', headers: { 'Content-Type': type }, body: file })
+}
+
 /** What passes: the service is away or restarting, or asks to come again later. */
 function passes(error: Error | null): boolean {
   return error instanceof Refusal && [0, 429, 502, 503, 504].includes(error.status)
