@@ -95,12 +95,6 @@ async function findPass(
   credentials: Credentials,
 ): Promise<HttpPass> {
   if (!IN_URL.has(opened.type)) return authorizeWith(opened, credentials)
-  // The last part of such a URL is the token, which may turn up alone.
-  const token =
-    opened.type === 'DISCORD_WEBHOOK'
-      ? String(opened.data.webhookUrl).match(/([^/?#]+)\/?(?:[?#].*)?$/s)
-      : null
-  if (token?.[1]) credentials.tell(token[1])
   return { allowedHosts: listAllowedHosts(opened) ?? [] }
 }
 

@@ -223,7 +223,7 @@ function readCells(record: string[], names: string[], types: Map<string, ColumnT
   return row
 }
 
-/** A cell as a value of its column; what is none stays the text that it is, and is refused with its line. */
+/** A cell as a value of its column; any other text stays as it is, and is refused with its line. */
 function readCsvValue(cell: string, type: ColumnType): unknown {
   if (cell === '') return null
   // The apostrophe that an export puts before what a spreadsheet would take for a formula.

@@ -1,8 +1,8 @@
 import { HEADER_LINE, QUERY_LINE } from './fields.ts'
-import type { OpenedCredential } from './open.ts'
+import type { CredentialData } from './seal.ts'
 
 /** The names and values that a credential of the type HTTP_CUSTOM adds to a request. */
-export function readCustomPairs({ headers, query }: OpenedCredential['data']): {
+export function readCustomPairs({ headers, query }: CredentialData): {
   headers: Record<string, string>
   query: Record<string, string>
 } {

@@ -61,6 +61,9 @@ export function listSecretValues({ type, data }: Pick<OpenedCredential, 'type' |
   }
   const values = texts(credentialKind(type).secrets).filter((value) => value !== '')
   if (type === 'HTTP_HEADER') return values.flatMap((value) => [value, ...listHeaderSecrets(value)])
+  // The last part of the address is the token, which may turn up alone.
+  if (type === 'DISCORD_WEBHOOK')
+    return values.flatMap((value) => [value, ...(/([^/?#]+)\/?(?:[?#].*)?$/s.exec(value)?.slice(1) ?? [])])
   if (type === 'HTTP_BASIC') return [...values, ...listKeys(String(data.username), String(data.password))]
   return values
 }

@@ -16,7 +16,7 @@ const SLICE_MS = 8
  * cells that are given, empty ones included. Throws INVALID that names every row and column, as `rows[2].email`; `nameRow`
  * writes the first part of that.
  */
-export async function readRows(
+export async function readGivenRows(
   columns: StoredColumn[],
   rows: unknown[],
   { patch = false, nameRow = (at: number) => `rows[${at}]` } = {},

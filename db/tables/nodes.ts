@@ -26,7 +26,7 @@ export type TableWork = RowFilter & {
 const DEFAULT_LIMIT = 100
 
 /**
- * Does a node's work with a table, and resolves to its output. What is written and the note of it are one transaction: an
+ * Does a node's work with a table, and resolves to its output. The rows and the note of them are one transaction: an
  * attempt that comes again gets what the first one has answered. Throws Faults as the functions of work.ts, and NOT_FOUND
  * for an execution that was deleted.
  */

@@ -10,7 +10,7 @@ import { countMatching, type ShownRow, selectRows, showRow } from './reading.ts'
 import { findTable, holdTable } from './tables.ts'
 import { type Done, deleteFrom, insertInto, updateIn, upsertInto } from './work.ts'
 
-/** One page of a table's rows (VIEWER). Throws NOT_FOUND; INVALID for a filter that does not fit; UNPROCESSABLE if it takes too long. */
+/** One page of a table's rows (VIEWER). Throws NOT_FOUND; INVALID for a wrong filter; UNPROCESSABLE if it takes too long. */
 export async function listRows(
   scope: Scope,
   tableId: string,

@@ -8,7 +8,7 @@ export type Cells = Record<string, unknown>
 /** A row as it is stored. */
 export type StoredRow = { id: string; cells: Cells; createdAt: Date; updatedAt: Date }
 
-/** The value of a cell, or in `problem` why it is none. Null is an empty cell. */
+/** The value of a cell, or in `problem` why the cell cannot have it. Null is an empty cell. */
 type Read = { value: unknown } | { problem: string }
 
 /** Reads a value that someone sends for a column: a number beyond what JavaScript holds exactly is a text of its digits. */

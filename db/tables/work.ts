@@ -4,7 +4,7 @@ import type { Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
 import type { StoredColumn, StoredTable } from './columns.ts'
 import type { RowFilter } from './filters.ts'
-import { patchCells, readRows } from './input.ts'
+import { patchCells, readGivenRows } from './input.ts'
 import { countRowsOf } from './quotas.ts'
 import { demandSmall, findIds, readRowsById } from './reading.ts'
 import { type Cells, equalityKey, type StoredRow } from './values.ts'
@@ -12,7 +12,7 @@ import { addRows, findByKeys, removeRows, replaceRows } from './writing.ts'
 
 // All of these are given a table that the transaction holds.
 
-/** What was done: the rows as they are now, or were when they were deleted, and how many were new, changed or deleted. */
+/** The rows as they are now, or were when they were deleted, and how many were new, changed or deleted. */
 export type Done = { rows: StoredRow[]; inserted: number; updated: number; deleted: number; more?: boolean }
 
 /** How an error names a row that was sent. */
@@ -29,7 +29,7 @@ export async function insertInto(
   given: unknown[],
   nameRow: NameRow = byPlace,
 ): Promise<Done> {
-  const cells = await readRows(table.columns, given, { nameRow })
+  const cells = await readGivenRows(table.columns, given, { nameRow })
   const { rows, bytes } = await addRows(tx, table, cells, nameRow)
   await countRowsOf(tx, table, { rows: rows.length, bytes })
   demandSmall(bytes)
@@ -48,7 +48,7 @@ export async function upsertInto(
   nameRow: NameRow = byPlace,
 ): Promise<Done> {
   const keys = findKeys(table, names)
-  const cells = await readRows(table.columns, given, { nameRow, patch: true })
+  const cells = await readGivenRows(table.columns, given, { nameRow, patch: true })
   demandKeys(keys, cells, nameRow)
   const known = await findByKeys(tx, table, keys, cells)
   const fresh = [...cells.keys()].filter((at) => !known.has(at))
@@ -88,7 +88,7 @@ export async function updateIn(
   values: Record<string, unknown>,
   { reads = false } = {},
 ): Promise<Done> {
-  const [patch] = await readRows(table.columns, [values], { patch: true, nameRow: () => 'values' })
+  const [patch] = await readGivenRows(table.columns, [values], { patch: true, nameRow: () => 'values' })
   const ids = await findIds(tx, table, filter, MAX_TABLE_ROWS + 1)
   if (ids.length > MAX_TABLE_ROWS)
     throw invalid([{ path: 'where', message: `fits more than ${MAX_TABLE_ROWS} rows: change fewer at once` }])

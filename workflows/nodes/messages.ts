@@ -25,7 +25,7 @@ const button = strictObject(
   described(
     { text: textField, url: v.optional(textField), value: v.optional(textField) },
     {
-      text: 'What stands on it.',
+      text: 'The text on it.',
       url: 'The page that it opens.',
       value: 'What the vendor says of it when it is pressed; without it and without a URL its text.',
     },
@@ -36,7 +36,7 @@ export type Button = v.InferOutput<typeof button>
 const row = v.pipe(v.array(button), v.minLength(1, 'must not be empty'), v.maxLength(25))
 const BUTTONS = 'must be a list of buttons {text, url or value}, or a list of rows of them'
 export const buttonsField = v.union(
-  [v.pipe(row, v.maxLength(25)), v.pipe(v.array(row), v.minLength(1), v.maxLength(100))],
+  [v.pipe(row, v.title('Buttons')), v.pipe(v.array(row), v.minLength(1), v.maxLength(100), v.title('Rows'))],
   BUTTONS,
 )
 

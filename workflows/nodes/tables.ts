@@ -32,7 +32,14 @@ export const MAX_IN = 1_000
 export const MAX_TABLE_ROWS = 10_000
 
 const condition = v.object(
-  { column: v.string('must be the name of a column'), op: opField, value: v.optional(v.unknown()) },
+  described(
+    { column: v.string('must be the name of a column'), op: opField, value: v.optional(v.unknown()) },
+    {
+      column: 'A column of the table, or id.',
+      op: 'How the column is compared with the value; empty and notEmpty need none.',
+      value: 'The value to compare with; a list of values for in.',
+    },
+  ),
   'must be an object',
 )
 export type TableCondition = v.InferOutput<typeof condition>

@@ -63,6 +63,7 @@ const MORE: Partial<Record<CredentialType, (at: string) => object>> = {
   HTTP_BEARER: (at) => ({ testUrl: `${at}/failing` }),
   HTTP_HEADER: (at) => ({ name: 'X-Odd', testUrl: `${at}/failing` }),
   HTTP_QUERY: (at) => ({ name: 'odd', testUrl: `${at}/failing` }),
+  TWILIO: () => ({ accountSid: 'AC1' }),
   HTTP_CUSTOM: (at) => ({ testUrl: `${at}/failing` }),
   OAUTH2: (at) => ({ clientId: 'c', tokenUrl: `${at}/failing` }),
   GOOGLE_SERVICE_ACCOUNT: (at) => ({
@@ -166,10 +167,11 @@ afterAll(() => Promise.all(stops.map((stop) => stop())))
 const uses = (node: string, type: CredentialType) =>
   credentialKind(type).uses.some((use) => nodeType(node)?.credentialUses?.includes(use))
 
-/** A secret as the data of its type has it. */
-function writeSecret(type: CredentialType, key: string, secret: string): unknown {
-  if (type !== 'HTTP_CUSTOM') return secret
-  return [key === 'headers' ? `X-Odd: ${secret}` : `odd=${secret}`]
+/** A secret as the data of its type has it, for a server at `at`. */
+function writeSecret(type: CredentialType, key: string, secret: string, at: string): unknown {
+  if (type === 'DISCORD_WEBHOOK') return `${at}/webhooks/1/${secret}`
+  if (type === 'HTTP_CUSTOM') return [key === 'headers' ? `X-Odd: ${secret}` : `odd=${secret}`]
+  return secret
 }
 
 beforeAll(async () => {
@@ -177,14 +179,16 @@ beforeAll(async () => {
   stops.push(away.stop)
   for (const type of Object.keys(CREDENTIAL_TYPES) as CredentialType[]) {
     const { data: schema, secrets: keys } = credentialKind(type)
-    const secrets = keys.map((key) => makeSecret(`${type}-${key}`.replaceAll('_', '')))
+    const made = keys.map((key) => makeSecret(`${type}-${key}`.replaceAll('_', '')))
+    // The token of a webhook is a part of its address.
+    const secrets = type === 'DISCORD_WEBHOOK' ? made.map((one) => one.replace(/[^\w-]/g, '')) : made
     const world = await startEcho(secrets, away.url)
     stops.push(world.stop)
     const base = 'baseUrl' in schema.entries ? { baseUrl: world.url } : {}
     const data = {
       ...base,
       ...MORE[type]?.(world.url),
-      ...Object.fromEntries(keys.map((key, i) => [key, writeSecret(type, key, secrets[i]!)])),
+      ...Object.fromEntries(keys.map((key, i) => [key, writeSecret(type, key, secrets[i]!, world.url)])),
     }
     const json = { name: `of ${type}`, type, teamId: host.teamId, data }
     const { id } = await host.ask<{ id: string }>('POST', '/api/credentials', json)

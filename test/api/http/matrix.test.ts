@@ -367,7 +367,9 @@ async function makeWorld() {
       { name: 'orders', type: 'number' },
     ],
   })
-  const { rows: dataRows } = await writeRows(scope, dataTable.id, { rows: [{ email: 'ada@example.com' }] })
+  const { rows: dataRows } = await writeRows(scope, dataTable.id, {
+    rows: [{ email: people['a stranger']!.email }],
+  })
   const meaning = { model: 'none', rows: Buffer.alloc(0) }
   const exemplar = await createExemplar(
     scope,

@@ -77,6 +77,9 @@ async function makeWorld(owner: { id: string; cookie: string }): Promise<Record<
     .insertInto('auditReportParts')
     .values([{ reportId, format: 'html', part: 0, bytes: Buffer.from('{}') }])
     .execute()
+  const columns = [{ name: 'text', type: 'text' }]
+  const table = await post('/api/tables', { teamId, name, columns })
+  await post(`/api/tables/${table.id}/rows`, { rows: [{ text: 'a' }, { text: 'b' }] })
   const reply = await createChats(service, owner).addReply()
   const ofBatch = `/api/workflows/${workflow.id}/batch-eval/${batch.id}`
   return {
@@ -96,6 +99,7 @@ async function makeWorld(owner: { id: string; cookie: string }): Promise<Record<
     followBatch: { path: `${ofBatch}/events` },
     readAuditForSiem: { path: `/api/audit/team/${teamId}/siem` },
     downloadAuditReport: { path: `/api/audit/team/${teamId}/reports/${reportId}/download?format=html` },
+    exportRows: { path: `/api/tables/${table.id}/csv` },
     exportAudit: { path: `/api/audit/team/${teamId}/export` },
   }
 }

@@ -121,23 +121,23 @@ test('a loop over items is imported, and its report, which stays with it, names 
 })
 
 test('a placeholder says what it stands for, and a workflow that was not imported has no report', async () => {
-  const slack = {
+  const hubspot = {
     id: '1',
     name: 'Tell',
-    type: 'n8n-nodes-base.slack',
+    type: 'n8n-nodes-base.hubspot',
     typeVersion: 2,
     position: [0, 0],
     parameters: { text: '={{ $json.a }}' },
   }
-  const { id, report } = await bring({ nodes: [slack], connections: {} })
+  const { id, report } = await bring({ nodes: [hubspot], connections: {} })
   expect(report.totals).toEqual({ nodes: 1, works: 0, noted: 0, stopped: 1 })
-  expect(report.problems[0]).toMatchObject({ node: 'Tell', kind: 'node', original: slack })
+  expect(report.problems[0]).toMatchObject({ node: 'Tell', kind: 'node', original: hubspot })
   const { nodes } = await host.ask<Body>('GET', `/api/workflows/${id}`)
   expect(nodes[0]).toMatchObject({
     name: 'Tell',
     type: 'STOP_AND_ERROR',
     config: {
-      replaces: { type: 'n8n-nodes-base.slack', version: 2, parameters: '{"text":"={ { $json.a }}"}' },
+      replaces: { type: 'n8n-nodes-base.hubspot', version: 2, parameters: '{"text":"={ { $json.a }}"}' },
     },
   })
   const made = await host.ask<Body>('POST', '/api/workflows', {

@@ -31,7 +31,7 @@ function reportRest(options: Fields, { report }: MapperTools): void {
       reportMissingOption(report, `parameters.options.${key}`, value)
 }
 
-/** What is left of an item: `keepSource` says whether its fields, its files or both. */
+/** The fields of an item that stay, its files, or both, as `keepSource` says. */
 function keepOf(keepSource: unknown): Fields {
   return {
     keep: keepSource === 'json' || keepSource === 'both',

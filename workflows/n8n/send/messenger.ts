@@ -24,7 +24,7 @@ export function mapMessage(
   const { signIn, uses } = MESSENGERS[type]!
   const credentialId = requireCredential(node, tools, needCredential(node, tools, { ...signIn, type, uses }))
   reportErrors(node, tools)
-  // What is left empty in n8n's editor is not there: the node fails when it comes to it, as n8n's does.
+  // A setting that is empty in n8n's editor is left out: the node fails without it, as n8n's does.
   const filled = Object.entries(config).filter(([key, value]) => value !== '' || key === 'text')
   const all = { credentialId, ...Object.fromEntries(filled), ...demandMessage(config), output: 'answer' }
   const mapped = mapEach('CHAT_MESSAGE', all)
@@ -149,5 +149,5 @@ export function writeCode(value: unknown): string {
   return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
 }
 
-/** A text in JavaScript without braces, which would end the expression that it stands in. */
+/** A text in JavaScript without braces, which would end the expression around it. */
 const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

@@ -280,7 +280,8 @@ test('rawBody has the bytes as they were sent, beside the body', async () => {
   ]
   for (const [config, sent, body] of cases) {
     const execution = await executionOf(await createHook(config), sent)
-    const { rawBody, ...input } = execution.inputData
+    const { rawBody = execution.inputData.$binary?.data, ...input } = execution.inputData
+    expect(Object.hasOwn(input, '$binary')).toBe('shape' in config)
     expect(input.body).toEqual(body)
     const bytes = await download(execution.id, rawBody.file)
     expect(bytes.equals(Buffer.from(sent.body))).toBe(true)
