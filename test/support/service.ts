@@ -146,7 +146,7 @@ async function signIn(request: Request, email: string, password = PASSWORD): Pro
 type PeopleOptions = { store: Store & { db: Database }; request: Request; teamId: string; admin: string }
 
 /** People and tokens of a service, of the team `teamId` if no other one is named. `admin` is the cookie of its ADMIN. */
-export function createPeople({ store, request, teamId, admin }: PeopleOptions) {
+function createPeople({ store, request, teamId, admin }: PeopleOptions) {
   /** Creates a user, adds it to `team` if a role is given, and signs it in. */
   async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
     const email = `${randomBytes(6).toString('hex')}@example.com`
