@@ -83,6 +83,7 @@ describe.skipIf(missing)('the data tables of a team', () => {
     await notice('Row added')
     await expectNames(['ada@example.com'])
     await page.getByRole('cell', { name: '2026-01-31', exact: true }).waitFor()
+    await page.getByRole('cell', { name: '9007199254740993', exact: true }).waitFor()
 
     await button('Upload CSV').click()
     const csv = (text: string) => ({ name: 'rows.csv', mimeType: 'text/csv', buffer: Buffer.from(text) })
