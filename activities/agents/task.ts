@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { noteSending, readMessageNote } from '../../db/send/notes.ts'
+import { noteSending, placeOf, readMessageNote } from '../../db/send/notes.ts'
 import { runCode } from '../nodes/code.ts'
 import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -55,7 +55,7 @@ async function doTask(context: NodeContext, { state, task, resumes }: Task): Pro
  */
 async function wasStarted({ spot, idempotencyKey, signal }: NodeContext): Promise<boolean> {
   const { store, executionId } = spot
-  const place = { executionId, activity: idempotencyKey.slice(executionId.length + 1) }
+  const place = placeOf(executionId, idempotencyKey)
   if (await retryOutages(signal, () => readMessageNote(store, place))) return true
   const note = { call: randomUUID(), again: true }
   await retryOutages(signal, () => noteSending(store, place, note))

@@ -21,13 +21,15 @@ const bearer =
   (data) =>
   () => ({ headers: { authorization: `Bearer ${data[key]}` } })
 
+function basic(login: string, credentials: Teller): Authorize {
+  const pair = Buffer.from(login).toString('base64')
+  credentials.tell(pair)
+  return () => ({ headers: { authorization: `Basic ${pair}` } })
+}
+
 /** Each type that is a pass for HTTP by nothing but its data. */
 const PASSES: Partial<Record<CredentialType, Pass>> = {
-  HTTP_BASIC: ({ username, password }, credentials) => {
-    const pair = Buffer.from(`${username}:${password}`).toString('base64')
-    credentials.tell(pair)
-    return () => ({ headers: { authorization: `Basic ${pair}` } })
-  },
+  HTTP_BASIC: ({ username, password }, credentials) => basic(`${username}:${password}`, credentials),
   HTTP_BEARER: bearer('token'),
   HTTP_HEADER:
     ({ name = '', value = '' }) =>
@@ -69,11 +71,8 @@ const PASSES: Partial<Record<CredentialType, Pass>> = {
     () => ({ headers: { authorization: `Bot ${botToken}` } }),
   MATTERMOST: bearer('accessToken'),
   WHATSAPP: bearer('accessToken'),
-  TWILIO: ({ accountSid, apiKeySid, authToken }, credentials) => {
-    const pair = Buffer.from(`${apiKeySid ?? accountSid}:${authToken}`).toString('base64')
-    credentials.tell(pair)
-    return () => ({ headers: { authorization: `Basic ${pair}` } })
-  },
+  TWILIO: ({ accountSid, apiKeySid, authToken }, credentials) =>
+    basic(`${apiKeySid ?? accountSid}:${authToken}`, credentials),
   NOTION:
     ({ apiKey }) =>
     ({ headers }) => ({

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as v from 'valibot'
 import { Fault } from '../../db/fault.ts'
+import { placeOf } from '../../db/send/notes.ts'
 import { type TableWork, workOnTable } from '../../db/tables/nodes.ts'
 import { isObject } from '../../workflows/json.ts'
 import type { FailureType } from '../../workflows/nodes/failures.ts'
@@ -26,10 +27,7 @@ const BUSY_MS = 200
  */
 export const runDataTable: NodeRunner = async (context) => {
   const { spot, idempotencyKey, signal } = context
-  const place = {
-    executionId: spot.executionId,
-    activity: idempotencyKey.slice(spot.executionId.length + 1),
-  }
+  const place = placeOf(spot.executionId, idempotencyKey)
   const work = await renderWork(context)
   for (;;) {
     signal.throwIfAborted()

@@ -6,6 +6,7 @@ import {
   noteSending,
   noteSent,
   noteUnanswered,
+  placeOf,
   readMessageNote,
   withdrawSending,
 } from '../../db/send/notes.ts'
@@ -65,7 +66,7 @@ export async function sendOnce(
   send: (handover: Handover) => Promise<unknown>,
 ): Promise<unknown> {
   const { store, executionId } = spot
-  const place = { executionId, activity: idempotencyKey.slice(executionId.length + 1) }
+  const place = placeOf(executionId, idempotencyKey)
   const known = await settleNote({ spot, signal }, place, knownFor)
   if (known?.state === 'SENT') return known.output
   const again = repeat || (known !== undefined && known.agoMs < (await knownFor()))

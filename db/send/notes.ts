@@ -8,6 +8,11 @@ import { seal, unseal } from '../seal.ts'
 /** Which node of which execution sends something: all its attempts have the same place. */
 export type MessagePlace = { executionId: string; activity: string }
 
+/** The place of a node's attempts: their key is the execution's id, a sign, and the activity. */
+export function placeOf(executionId: string, idempotencyKey: string): MessagePlace {
+  return { executionId, activity: idempotencyKey.slice(executionId.length + 1) }
+}
+
 /**
  * The state of a message. `agoMs` is how long ago a call said that it hands it over now, `isOver` that this call got no
  * answer, `output` the result.
