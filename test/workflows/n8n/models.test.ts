@@ -90,6 +90,24 @@ test('without a credential the node has none, and a problem says which one it ne
   expect(told(byName)).not.toContain('credential')
 })
 
+test("a model without a name has n8n's of that version of the node, and the report says which", () => {
+  const of = (type: string, parameters: object, typeVersion: number) => {
+    const model = { ...MODEL, type, parameters, typeVersion } as Part
+    const found = convert(documentOf('chainLlm', { promptType: 'define', text: 'Hello' }, [model]))
+    return [found.ask.config.model, told(found)]
+  }
+  for (const [type, version, model] of [
+    ['lmChatOpenAi', 1, 'gpt-5-mini'],
+    ['lmChatAnthropic', 1.2, 'claude-3-5-sonnet-20240620'],
+    ['lmChatAnthropic', 1.5, 'claude-sonnet-4-6'],
+    ['lmChatGoogleGemini', 1, 'gemini-2.5-flash'],
+  ] as const)
+    expect(of(type, {}, version)).toEqual([model, expect.stringContaining(`takes \\"${model}\\" then`)])
+  // n8n refuses a name that is empty, and a vendor without a default.
+  expect(of('lmChatOpenAi', { model: '' }, 1)[1]).toMatch(/its model has no name/)
+  expect(of('lmChatAzureOpenAi', {}, 1)[1]).toMatch(/its model has no name/)
+})
+
 test('what is attached and has no counterpart is reported', () => {
   const memory = { name: 'Memory', type: 'memoryBufferWindow', kind: 'ai_memory' }
   const found = convert(documentOf('agent', { options: { systemMessage: 'Be kind' } }, [MODEL, memory]))

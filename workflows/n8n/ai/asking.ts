@@ -1,11 +1,12 @@
-import { isObject } from '../../json.ts'
+import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
-import { reportMissingOption } from '../report.ts'
+import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import type { NeededCredential } from '../signins/needed.ts'
 import { isModelNode, needService } from '../signins/services.ts'
 import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
+import { DEFAULT_MODELS } from './defaultmodels.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -57,7 +58,10 @@ export function readModel(tools: MapperTools): { asked: Fields; temperature: Fie
     throw new Error(`its model "${model.name}" has tools of its vendor, which Perdure does not ask for`)
   const most = [maxTokens, maxTokensToSample, maxOutputTokens, numPredict].find((one) => Number(one) > 0)
   return {
-    asked: { credentialId: findCredential(model, tools), model: readModelName(parameters) },
+    asked: {
+      credentialId: findCredential(model, tools),
+      model: readModelName(parameters, { key: model.type, node: model, report }),
+    },
     temperature: temperature === undefined ? {} : { temperature: keepNumber(temperature, 0.7) },
     maxTokens: most === undefined ? {} : { maxTokens: keepNumber(most, 1_000) },
   }
@@ -71,12 +75,26 @@ export function readPlainModel(tools: MapperTools): Fields {
   return asked
 }
 
-export function readModelName({ model, modelName, modelId }: Fields): string {
-  const given = model ?? modelName ?? modelId
+/** Where a model has no name, and what says which one n8n takes: the key of its table. */
+type Nameless = { key: string; node: SourceNode; report: ProblemReporter }
+
+/** The name of the model; where none is given, the one that n8n takes then, which is reported. */
+export function readModelName(
+  { model, modelName, modelId, chatModel, imageModel }: Fields,
+  { key, node, report }: Nameless,
+): string {
+  const given = model ?? modelName ?? modelId ?? chatModel ?? imageModel
   const name = isObject(given) ? given.value : given
   const text = keepText(name)
-  if (text === '') throw new Error('its model has no name')
-  return text.replace(/^models\//, '')
+  if (text !== '') return text.replace(/^models\//, '')
+  const versions = getOwn(DEFAULT_MODELS, key) ?? []
+  const [, standard = ''] = versions.findLast(([since]) => since <= node.version) ?? []
+  // One that is set to nothing is refused by n8n as well.
+  if (given !== undefined || standard === '') throw new Error('its model has no name')
+  const own = standard.replace(/^models\//, '')
+  const message = `It names no model, and n8n takes "${own}" then, so that was set: check that its vendor still has it.`
+  report('parameter', 'parameters.model', message, null)
+  return own
 }
 
 /**

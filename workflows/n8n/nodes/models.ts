@@ -79,7 +79,7 @@ function mapOpenAi(node: SourceNode, tools: MapperTools): MappedNode {
   reportMemory(tools)
   const config = {
     credentialId: findCredential(node, tools),
-    model: readModelName(parameters),
+    model: readModelName(parameters, { key: `openAi ${resource} ${operation}`, node, report: tools.report }),
     prompt: keepText(user.content),
     ...(system ? { system: keepText(system.content) } : {}),
     ...(temperature === undefined ? {} : { temperature: keepNumber(temperature, 1) }),
