@@ -12,6 +12,7 @@ import {
   wholeNumber,
 } from './fields.ts'
 import { INTO, intoField } from './into.ts'
+import { MEMORY, memoryField } from './nodememory.ts'
 
 /** The handle of a CLASSIFY for what fits none of its categories. */
 export const OTHER = 'other'
@@ -124,6 +125,7 @@ export const MODEL_NODES = {
             output: v.optional(oneOf('text', 'json'), 'text'),
             schema: v.optional(computed(answerSchemaField)),
             fallbacks: v.optional(fallbacksField),
+            memory: v.optional(memoryField),
             into: v.optional(intoField),
             reply: v.optional(v.boolean('must be true or false')),
           },
@@ -138,6 +140,7 @@ export const MODEL_NODES = {
             output: 'Whether it answers with a text, or with an object or a list.',
             schema: 'The JSON Schema of the object or the list. Without it any object.',
             fallbacks: 'Models that are asked in its place, in their order, if it cannot answer.',
+            memory: MEMORY,
             into: INTO,
             reply: 'In a chat, the text of this node is the reply.',
           },

@@ -1,5 +1,6 @@
 import { loadChatMemory } from '../../chat/memory.ts'
 import { askModel } from '../../models/ask.ts'
+import { recall, remember, renderMemoryKey } from '../../models/memory.ts'
 import type { ModelMessage } from '../../models/model.ts'
 import type { NodeRunner } from '../kit/node.ts'
 import {
@@ -30,17 +31,25 @@ export const runLlm: NodeRunner = async (context) => {
   const memory = await loadChatMemory(context, (quiet, request) =>
     askModel(quiet, { credentialId, model: how.model, request }),
   )
+  const key = await renderMemoryKey(context)
+  const before = key === undefined ? [] : await recall(context, key)
   const messages: ModelMessage[] = [
     ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
-    ...(memory ?? []),
+    ...(memory ?? before),
     ...said,
   ]
+  const keep = async (answered: string) => {
+    const asked = said.at(-1)
+    if (key !== undefined && asked?.role === 'user')
+      await remember(context, key, { asked: asked.content, answered })
+  }
   if (output !== 'json') {
     const { text } = await askForText(context, { ...how, fallbacks, messages })
+    await keep(text)
     return { output: placeOutput(context, context.config.into === undefined ? { text } : text) }
   }
   const wanted = schema === undefined ? ANY_OBJECT : await renderSchema(context)
-  return {
-    output: placeOutput(context, await askForAnswer(context, { ...how, fallbacks, messages }, wanted)),
-  }
+  const answer = await askForAnswer(context, { ...how, fallbacks, messages }, wanted)
+  await keep(JSON.stringify(answer))
+  return { output: placeOutput(context, answer) }
 }

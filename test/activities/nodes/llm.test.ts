@@ -1,4 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
+import {
+  keepTurn,
+  MAX_MEMORY_TURNS,
+  purgeMemory,
+  readMemory,
+  rotateMemory,
+} from '../../../db/workflows/nodememory.ts'
+import { takes } from '../../support/agents/agents.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { runWithFiles } from '../../support/files/withfiles.ts'
 import { keep } from '../../support/keep.ts'
@@ -177,4 +186,117 @@ test('answers with a list that fits its schema, whose references still lead some
   const found = await run({ credentialId, prompt: 'Who?', output: 'json', schema, into: { field: 'people' } })
   expect(found).toMatchObject({ status: 'SUCCESS', outputData: { people: list } })
   expect(JSON.stringify(said(1).messages)).toContain('list[0].name: must be string')
+})
+
+const textsOf = (body: Record<string, unknown>) =>
+  (body.messages as { role: string; content: unknown }[]).map(
+    ({ role, content }) => `${role}: ${typeof content === 'string' ? content : JSON.stringify(content)}`,
+  )
+
+test('remembers what was said under the same key, in this workflow and this node only', async () => {
+  const { credentialId, said } = await vendor((_call, number) => ({ text: `Answer ${number + 1}` }))
+  const config = {
+    credentialId,
+    model: 'demo',
+    system: 'Be brief',
+    prompt: '{{ $input.text }}',
+    memory: { key: '{{ $input.who }}', messages: 4 },
+  }
+  const workflowId = await host.create(graphOf(config))
+  const ask = async (who: unknown, text: string, id = workflowId) =>
+    nodeOf(await host.ended(await host.execute(id, { who, text })), 'node')
+  for (const text of ['One', 'Two', 'Three']) expect((await ask('ada', text)).status).toBe('SUCCESS')
+  expect(textsOf(said(1))).toEqual(['system: Be brief', 'user: One', 'assistant: Answer 1', 'user: Two'])
+  await ask('ada', 'Four')
+  // Four messages are two questions with their answers.
+  expect(textsOf(said(3)).slice(1)).toEqual([
+    ...['user: Two', 'assistant: Answer 2', 'user: Three', 'assistant: Answer 3', 'user: Four'],
+  ])
+  await ask('grace', 'Five')
+  expect(textsOf(said(4)).slice(1)).toEqual(['user: Five'])
+  await ask('ada', 'Six', await host.create(graphOf(config)))
+  expect(textsOf(said(5)).slice(1)).toEqual(['user: Six'])
+  const nameless = await ask('', 'Seven')
+  expect(nameless).toMatchObject({
+    status: 'FAILED',
+    errorMessage: expect.stringMatching(/memory\.key must have/),
+  })
+  // The table has none of the words, and the workflow takes its memory along.
+  const rows = () =>
+    host.store.db.selectFrom('memoryTurns').selectAll().where('workflowId', '=', workflowId).execute()
+  expect((await rows()).map(({ sealed }) => sealed.includes('Answer'))).toEqual(Array(5).fill(false))
+  await host.ask('DELETE', `/api/workflows/${workflowId}`)
+  expect(await rows()).toEqual([])
+})
+
+test('agents remember their prompt and their last answer; nodes with one name share a memory', async () => {
+  const { credentialId, said } = await vendor([
+    { tools: [{ name: 'double', args: { n: 21 } }] },
+    { text: 'It is 42' },
+    { text: 'As I said' },
+    { text: 'Still' },
+  ])
+  const tools = [
+    { type: 'CODE', name: 'double', description: 'Doubles', parameters: takes('n'), code: 'return 42' },
+  ]
+  const memory = { key: 'all', name: 'shared' }
+  const agent = { credentialId, model: 'demo', instructions: 'Help', prompt: 'Double 21', tools, memory }
+  const workflowId = await host.create({
+    nodes: [
+      { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
+      { id: 'agent', type: 'AI_AGENT', config: agent },
+      { id: 'node', type: 'LLM', config: { credentialId, model: 'demo', prompt: 'Again?', memory } },
+    ],
+    edges: edges('start -> agent', 'agent -> node'),
+  } as never)
+  const ended = await host.ended(await host.execute(workflowId))
+  expect(nodeOf(ended, 'node')).toMatchObject({ status: 'SUCCESS', outputData: { text: 'As I said' } })
+  expect(textsOf(said(2))).toEqual(['user: Double 21', 'assistant: It is 42', 'user: Again?'])
+  await host.ended(await host.execute(workflowId))
+  expect(textsOf(said(3))).toEqual([
+    'system: Help',
+    ...['user: Double 21', 'assistant: It is 42', 'user: Again?', 'assistant: As I said', 'user: Double 21'],
+  ])
+})
+
+test('a call that keeps its turn again replaces it; old ones are forgotten; keys rotate', async () => {
+  const { store } = host
+  const workflowId = await host.create(
+    graphOf({ credentialId: (await vendor({})).credentialId, prompt: 'x' }),
+  )
+  const place = { workflowId, name: 'node x', key: 'k' }
+  const keep = (callKey: string, answered: string, days = 1) =>
+    keepTurn(store, place, { turn: { asked: 'q', answered }, callKey, days })
+  const read = (callKey = '', turns = 200) => readMemory(store, place, { turns, callKey })
+  const answers = async () => (await read()).map(({ answered }) => answered)
+  await Promise.all([keep('1', 'first'), keep('1', 'first')])
+  await keep('1', 'second')
+  expect(await answers()).toEqual(['second'])
+  expect(await read('1')).toEqual([])
+  for (let n = 2; n <= MAX_MEMORY_TURNS + 2; n++) await keep(String(n), `a${n}`)
+  expect(await answers()).toHaveLength(MAX_MEMORY_TURNS)
+  expect((await answers()).slice(-2)).toEqual(['a101', 'a102'])
+  // What is very long is left out rather than read.
+  await keep('long', 'x'.repeat(3_000_000))
+  expect((await read()).map(({ answered }) => answered.length)).toEqual([3_000_000])
+  await keep('long', 'short')
+  const keys = { current: 'newer', byId: new Map([...store.keys.byId, ['newer', randomBytes(32)]]) }
+  expect(await rotateMemory({ ...store, keys })).toBeGreaterThanOrEqual(MAX_MEMORY_TURNS)
+  expect(await readMemory({ ...store, keys }, place, { turns: 1, callKey: '' })).toEqual([
+    { asked: 'q', answered: 'short' },
+  ])
+  await expect(read()).rejects.toThrow()
+  await store.db
+    .updateTable('memoryTurns')
+    .set({ expiresAt: new Date(0) })
+    .where('workflowId', '=', workflowId)
+    .execute()
+  expect(await read()).toEqual([])
+  await purgeMemory(store)
+  const left = store.db.selectFrom('memoryTurns').select('id').where('workflowId', '=', workflowId)
+  expect(await left.execute()).toEqual([])
+  // A workflow that is deleted meanwhile gets none.
+  await host.ask('DELETE', `/api/workflows/${workflowId}`)
+  await keep('late', 'late')
+  expect(await left.execute()).toEqual([])
 })
