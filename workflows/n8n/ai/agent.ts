@@ -3,7 +3,8 @@ import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { keepText } from '../texts.ts'
-import { answer, ask, type Fields, objectOf, readModel, readPrompt, reportMemory } from './asking.ts'
+import { answer, ask, type Fields, objectOf, readModel, readPrompt } from './asking.ts'
+import { mapMemory } from './memory.ts'
 import { readSchemaParser } from './parsers.ts'
 import { mapTools } from './tools.ts'
 
@@ -37,10 +38,10 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   if (Number(Object(batching).delayBetweenBatches) > 0) missing.push(['batching', batching])
   for (const [name, value] of missing) reportMissingOption(tools.report, `parameters.options.${name}`, value)
   const schema = readSchemaParser(tools)
-  reportMemory(tools)
+  const memory = mapMemory(tools)
   // From version 2 on n8n says nothing of the system unless it is set.
   const system = keepText(systemMessage ?? (version < 2 ? SYSTEM : ''))
-  const how = { ...asked, ...temperature }
+  const how = { ...asked, ...temperature, ...memory }
   const prompt = readPrompt(node)
   const attached = tools.attached('ai_tool')
   if (attached.length === 0) {

@@ -173,27 +173,3 @@ export function reportWording({ report }: MapperTools, { parameters }: SourceNod
     'check that the answers are as good.'
   report('parameter', 'parameters', message, parameters)
 }
-
-/** Reports the chat memory of a node of a model, if it differs from n8n's. */
-export function reportMemory(tools: MapperTools): void {
-  const memories = tools.attached('ai_memory')
-  for (const memory of memories) {
-    const report = tools.reportOf(memory)
-    const { sessionIdType = 'fromInput' } = memory.parameters
-    if (!tools.repliesInChat || sessionIdType !== 'fromInput') {
-      const message =
-        'Perdure remembers what was said in its own chats, for the node that replies in them, and nowhere else. The ' +
-        'memory was left out: the model is told nothing of earlier executions.'
-      report('connection', 'ai_memory', message, memory.parameters)
-    } else {
-      const message =
-        'n8n keeps a number of messages in this memory. Perdure keeps the whole chat, tells the model as much of it as ' +
-        "the workflow's setting chatHistoryTokens lets through, and summarizes what is older."
-      report('parameter', 'parameters', message, memory.parameters)
-    }
-  }
-  if (memories.length > 0 || !tools.repliesInChat) return
-  const message =
-    "n8n's node has no memory. In Perdure the node that replies in a chat is told what was said in it before."
-  tools.report('parameter', 'ai_memory', message, null)
-}

@@ -4,7 +4,8 @@ import { fileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { keepText, listObjects } from '../texts.ts'
-import { answer, ask, type Fields, objectOf, readModel, readPrompt, reportMemory } from './asking.ts'
+import { answer, ask, type Fields, objectOf, readModel, readPrompt } from './asking.ts'
+import { reportMemory } from './memory.ts'
 import { readParser, writeListCode } from './parsers.ts'
 
 /** n8n's Basic LLM Chain: an LLM. */

@@ -5,7 +5,8 @@ import { fileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepNumber, keepText, listObjects, splitPieces } from '../texts.ts'
-import { answer, ask, type Fields, findCredential, objectOf, readModelName, reportMemory } from './asking.ts'
+import { answer, ask, type Fields, findCredential, objectOf, readModelName } from './asking.ts'
+import { reportMemory } from './memory.ts'
 
 type Doing = (node: SourceNode, tools: MapperTools, key: string) => MappedNode
 
