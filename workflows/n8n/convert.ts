@@ -142,13 +142,11 @@ function mapNode(
     return createPlaceholder(node, reason, 'type', node.disabled ? () => {} : report)
   }
   const outputs = drawing.source.links.filter(({ from }) => from === node.name).map(({ output }) => output)
-  const { attachments, nodes } = drawing.source
-  const mine = attachments.filter(({ to }) => to === node.name)
+  const mine = drawing.source.attachments.filter(({ to }) => to === node.name)
   const read = new Set<string>()
-  const attached = (kind: string) => {
-    read.add(kind)
-    const names = mine.filter((one) => one.kind === kind).map(({ from }) => from)
-    return nodes.filter(({ name, disabled }) => names.includes(name) && !disabled)
+  const attached: MapperTools['attached'] = (kind, part) => {
+    if (part === undefined) read.add(kind)
+    return listAttached(drawing.source, kind, (part ?? node).name)
   }
   try {
     const mapped = findNodeMapper(node)(node, {
@@ -178,6 +176,15 @@ function mapNode(
   } catch (error) {
     return createPlaceholder(node, (error as Error).message, 'parameters', node.disabled ? () => {} : report)
   }
+}
+
+function listAttached({ attachments, nodes }: SourceWorkflow, kind: string, name: string): SourceNode[] {
+  const byName = new Map(nodes.map((one) => [one.name, one]))
+  return attachments
+    .filter((one) => one.to === name && one.kind === kind)
+    .sort((a, b) => a.input - b.input)
+    .flatMap(({ from }) => byName.get(from) ?? [])
+    .filter(({ disabled }) => !disabled)
 }
 
 /** What nodes that call their own workflow need to know of it: its id in n8n, and its id here if it can be called. */
