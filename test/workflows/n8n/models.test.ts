@@ -297,3 +297,63 @@ test("OpenAI's node of every age: messages, answers by the newer protocol, image
   expect(told(completion)).toMatch(/models that its vendor has switched off/)
   expect(told(of({ resource: 'assistant', operation: 'message' }, 1.8))).toMatch(/make an AI_AGENT/)
 })
+
+test("OpenAI's sound, images, moderation and files", () => {
+  const of = (parameters: object, version = 1.8, old = false) => {
+    const document = documentOf('openAi', parameters, [], version)
+    const node = document.nodes.find(({ name }) => name === 'Ask')!
+    if (old) node.type = 'n8n-nodes-base.openAi'
+    document.nodes.find(({ name }) => name === 'Chat')!.type = 'n8n-nodes-base.manualTrigger'
+    const found = convert(document, 'Ask')
+    return { ...found, shaper: found.graph.nodes.find(({ id }) => id.endsWith('__shape')) }
+  }
+  const heard = of({ resource: 'audio', operation: 'transcribe', options: { language: 'de' } })
+  expect(heard.ask).toMatchObject({
+    type: 'AI_MEDIA',
+    retry: { maxAttempts: 1 },
+    config: {
+      operation: 'transcribe',
+      model: 'whisper-1',
+      file: '={{ $binary["data"] }}',
+      options: { language: 'de' },
+    },
+  })
+  const spoken = of({
+    resource: 'audio',
+    input: '=Hi {{ $json.name }}',
+    options: { binaryPropertyOutput: 'voice' },
+  })
+  expect(spoken.ask.config).toMatchObject({
+    ...{ operation: 'speak', model: 'tts-1', text: '=Hi {{ $json.name }}', voice: 'alloy' },
+    options: { response_format: 'mp3', speed: 1 },
+  })
+  expect(spoken.shaper!.config.expression).toContain('{"$binary": {"voice": {"file": $item.file}}}')
+  const drawn = of({ resource: 'image', prompt: 'A dog', options: { dalleQuality: 'hd' } })
+  expect(drawn.ask.config).toMatchObject({
+    ...{ operation: 'image', model: 'dall-e-3', text: 'A dog' },
+    options: { quality: 'hd', response_format: 'b64_json' },
+  })
+  const newer = of({ resource: 'image', prompt: 'A dog', modelId: { value: 'gpt-image-1' } }, 2.2)
+  expect(newer.ask.config).not.toHaveProperty('options')
+  const old = of({ resource: 'image', prompt: 'A dog', responseFormat: 'imageUrl' }, 1, true)
+  expect(old.ask.config).toMatchObject({ model: 'dall-e-2', options: { response_format: 'url' } })
+  expect(told(of({ resource: 'image', prompt: 'A dog', options: { n: 2 } }))).toMatch(
+    /several images at once/,
+  )
+  const judged = of({ operation: 'classify', input: '={{ $json.text }}' })
+  expect(judged.ask).toMatchObject({
+    type: 'HTTP_REQUEST',
+    config: {
+      ...{ url: 'https://api.openai.com/v1/moderations', method: 'POST' },
+      body: { input: '={{ $json.text }}', model: 'text-moderation-latest' },
+    },
+  })
+  expect(judged.shaper!.config.expression).toContain('"flagged"')
+  const sent = of({ resource: 'file', options: { purpose: 'batch' } })
+  expect(sent.ask.config).toMatchObject({ bodyType: 'multipart', body: { purpose: 'batch' } })
+  expect(of({ resource: 'file', operation: 'list' }).shaper).toMatchObject({ type: 'CODE' })
+  const gone = of({ resource: 'file', operation: 'deleteFile', fileId: { value: '={{ $json.id }}' } })
+  expect(gone.ask.config).toMatchObject({
+    ...{ method: 'DELETE', url: '=https://api.openai.com/v1/files/{{ $json.id }}' },
+  })
+})
