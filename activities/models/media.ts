@@ -95,7 +95,7 @@ export async function askMedia(
   }
 }
 
-/** What is not handed over costs nothing. */
+/** A call that was not handed over costs nothing. */
 async function beginCall(note: ModelCallNote, handover: Handover): Promise<void> {
   try {
     await handover.begin()

@@ -161,7 +161,7 @@ test('a parser becomes a schema; classifiers leave by their categories; extracto
     },
   })
   expect(convert(documentOf('sentimentAnalysis', { inputText: 'x' })).ask.type).toBe('CLASSIFY')
-  expect(convert(documentOf('chainSummarization', {})).ask.type).toBe('SUMMARIZE')
+  expect(convert(documentOf('chainSummarization', {}, [MODEL], 2)).ask.type).toBe('SUMMARIZE')
 })
 
 const SCHEMA_PARSER: Part = {
@@ -356,4 +356,29 @@ test("OpenAI's sound, images, moderation and files", () => {
   expect(gone.ask.config).toMatchObject({
     ...{ method: 'DELETE', url: '=https://api.openai.com/v1/files/{{ $json.id }}' },
   })
+})
+
+test('summaries of texts, of files of the item, and of what loaders give', () => {
+  const of = (parameters: object, parts: Part[] = [], version = 2) =>
+    convert(documentOf('chainSummarization', parameters, [MODEL, ...parts], version))
+  expect(of({}).ask).toMatchObject({ type: 'SUMMARIZE', config: { input: '={{ JSON.stringify($json) }}' } })
+  const file = of({ operationMode: 'nodeInputBinary', options: { binaryDataKey: 'paper' } })
+  expect(file.ask).toMatchObject({
+    type: 'EXTRACT_FROM_FILE',
+    config: { file: '={{ $binary["paper"] }}', format: 'auto', item: { field: 'text' } },
+  })
+  const summary = file.graph.nodes.find(({ name, type }) => name === 'Ask' && type === 'SUMMARIZE')
+  expect(summary).toMatchObject({ perItem: true, config: { into: { field: 'response.text' } } })
+  expect(told(file)).toMatch(/summarizes each row by itself/)
+  const loader = (parameters: object): Part => ({
+    ...{ name: 'Loader', type: 'documentDefaultDataLoader', kind: 'ai_document', parameters },
+  })
+  const mode = { operationMode: 'documentLoader' }
+  const data = loader({ jsonMode: 'expressionData', jsonData: '={{ $json.body }}' })
+  expect(of(mode, [data]).ask.config.input).toBe('={{ $json.body }}')
+  const pdf = loader({ dataType: 'binary', loader: 'pdfLoader' })
+  expect(of({ type: 'refine' }, [pdf], 1).ask.config).toMatchObject({ format: 'pdf' })
+  const epub = loader({ dataType: 'binary', loader: 'epubLoader' })
+  expect(told(of(mode, [epub]))).toMatch(/files of the kind \\"epubLoader/)
+  expect(told(of(mode))).toMatch(/no loader of documents/)
 })
