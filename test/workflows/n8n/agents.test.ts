@@ -355,9 +355,9 @@ test("memories of every kind keep n8n's keys and windows; those of one kind are 
   })
 })
 
-test('tools that n8n brings along have the names that n8n tells its models', () => {
+test('tools that n8n brings along', () => {
   const calculator = toolOf(tool('My sums', 'toolCalculator', {}))
-  expect(calculator).toMatchObject({ type: 'CODE', name: 'calculator' })
+  expect(calculator).toMatchObject({ type: 'CODE', name: 'My_sums' })
   const calculate = (input: string) => new Function('$args', String(calculator.code))({ input }) as string
   for (const [text, value] of [
     ['2 + 3 * 4', '14'],

@@ -3,7 +3,7 @@ import { keepTexts } from '../texts.ts'
 import { type Fields, objectOf } from './asking.ts'
 import { type ToolGiven, writeArgument } from './fromai.ts'
 
-/** Tools of n8n's that need nothing but what the model asks for, under the names that n8n tells its models. */
+// Tools of n8n's that need nothing but what the model asks for.
 
 const CALCULATOR =
   'Useful for getting the result of a math expression. The input to this tool should be a valid mathematical expression ' +
@@ -63,7 +63,7 @@ const addInput = ({ args }: ToolGiven) =>
 
 export function mapCalculator(given: ToolGiven): Fields {
   addInput(given)
-  return { name: 'calculator', description: CALCULATOR, type: 'CODE', code: CALCULATE }
+  return { description: CALCULATOR, type: 'CODE', code: CALCULATE }
 }
 
 const WIKIPEDIA =

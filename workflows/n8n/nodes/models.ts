@@ -138,7 +138,7 @@ function mapSummarization(node: SourceNode, tools: MapperTools): MappedNode {
   }
 }
 
-/** What is summarized: a text by an expression, or a file of the item. */
+/** The source of a summary: a text by an expression, or a file of the item. */
 function readSource(
   node: SourceNode,
   mode: string,
