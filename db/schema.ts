@@ -961,6 +961,8 @@ export interface ModelCalls {
   status: Generated<string>;
   step: number | null;
   teamId: string;
+  unit: string | null;
+  units: Numeric | null;
   /**
    * All zeros: a call for guardrails outside of executions, whose execution_id is only its own.
    */

@@ -84,7 +84,8 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
 
 /**
  * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel, the
- * saved examples of workflows, their static data and the memory of their nodes with it, and notes that in the instance's audit chain (operator).
+ * saved examples of workflows, their static data and the memory of their nodes with it, and notes that in the
+ * instance's audit chain (operator).
  */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
