@@ -39,6 +39,8 @@ import { createApprovalRoutes } from './executions/waits/approvals.ts'
 import { createWaitRoutes } from './executions/waits/events.ts'
 import { createEvaluateRoutes } from './expressions/evaluate.ts'
 import { createFileRoutes } from './files/files.ts'
+import { createFormRoutes } from './forms/forms.ts'
+import { createFormStepRoutes } from './forms/steps.ts'
 import { createGuardrailRoutes } from './guardrails/check.ts'
 import { createExemplarRoutes } from './guardrails/exemplars.ts'
 import { createRuleRoutes } from './guardrails/rules.ts'
@@ -137,6 +139,8 @@ export function createApp(deps: ApiDeps) {
     .route('/', createExportRoutes())
     .route('/', createWebhookRoutes(deps, readAway))
     .route('/', createListeningRoutes(deps))
+    .route('/', createFormRoutes(deps))
+    .route('/', createFormStepRoutes(deps))
     .route('/', createChatSessionRoutes())
     .route('/', createChatMessageRoutes(deps, streams))
     .route('/', createWidgetRoutes(deps))

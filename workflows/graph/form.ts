@@ -185,9 +185,13 @@ function describeField(field: FormField): v.GenericSchema {
   const most = Math.min(field.maxItems ?? MAX_ENTRIES, type === 'file' ? MAX_RUN_FILES : MAX_ENTRIES)
   return v.pipe(
     v.array(one, 'must be an array'),
-    v.check((list) => list.length >= least, `must have at least ${least} entries`),
-    v.check((list) => list.length <= most, `must have at most ${most} entries`),
+    v.check((list) => list.length >= least, `must have at least ${countOf(least)}`),
+    v.check((list) => list.length <= most, `must have at most ${countOf(most)}`),
   )
+}
+
+function countOf(entries: number): string {
+  return entries === 1 ? 'one entry' : `${entries} entries`
 }
 
 const FileFacts = v.object({

@@ -1,0 +1,195 @@
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import type { FormPage } from '../../db/executions/waits/pauses.ts'
+import { makePlaceToken } from '../../db/executions/waits/places.ts'
+import { Fault } from '../../db/fault.ts'
+import { findForm, findTestForm, type OpenForm, startForm } from '../../db/forms/triggers.ts'
+import { readNetwork } from '../../db/people/network.ts'
+import type { Scope } from '../../db/scope.ts'
+import { startTexts } from '../../workflows/graph/formtexts.ts'
+import { collectByName } from '../bodies/names.ts'
+import type { ApiDeps, AppEnv } from '../env.ts'
+import { startWithFiles } from '../executions/starts/hookcall.ts'
+import { accept } from '../http/accept.ts'
+import { uuidField } from '../http/fields.ts'
+import { carryOutEach } from '../outbox.ts'
+import { admitToForm, takeFormPassword } from './access.ts'
+import { createAnswerReader } from './body.ts'
+import { type FormUser, shapeAnswers } from './output.ts'
+import { sendForm, showFormError } from './page.ts'
+
+const OneForm = v.object({ workflowId: uuidField, path: v.string() })
+
+const page = (description: string) => ({ description, type: 'text/html' })
+
+/** The responses of all pages of forms. */
+export const FORM_PAGES = {
+  200: page('The page'),
+  303: {
+    description: 'It was sent; the page that follows is at Location',
+    headers: { Location: 'Its path' },
+  },
+  400: page('The page again, with each fault at its field'),
+  401: page('The page that asks for the password, or to sign in'),
+  403: page('The form is for others'),
+  404: page('There is no such form, or it is not open'),
+  409: page('It cannot be sent at the moment, or its time is over'),
+  413: page('It is too large'),
+  415: page('It is no form'),
+  429: page('The rate limit is exceeded'),
+  500: page('The service failed unexpectedly'),
+  503: page('A system that the service depends on is unreachable at the moment'),
+}
+
+type Find = (workflowId: string, path: string) => Promise<OpenForm>
+
+/** The pages of forms: at their live addresses, and at those for tests. */
+export function createFormRoutes(deps: ApiDeps) {
+  const { store } = deps
+  const live: Find = (workflowId, path) => findForm(store, workflowId, path)
+  const tested: Find = (workflowId, path) => findTestForm(store, workflowId, path)
+  const pages = createFormPages(deps)
+  const shared = {
+    tag: 'Forms',
+    role: 'public',
+    params: OneForm,
+    showError: showFormError,
+    responses: FORM_PAGES,
+  } as const
+  const read = (c: Context<AppEnv>, find: Find) => {
+    const { workflowId, path } = c.req.param() as { workflowId: string; path: string }
+    return find(workflowId, path)
+  }
+  const SHOWS =
+    'A page of the service, without scripts. What its address has as a query stands in the fields of those names at first.'
+  const SENDS =
+    'As browsers send forms. The same answers of the same page start one execution, however often they are sent; the ' +
+    'response leads to a page that goes on by itself.'
+  return new Hono<AppEnv>()
+    .use('/forms/:workflowId/:path/password', countPasswords)
+    .use('/forms-test/:workflowId/:path/password', countPasswords)
+    .get(
+      '/forms/:workflowId/:path',
+      accept({ id: 'showForm', summary: 'Show a form', description: SHOWS, ...shared }),
+      async (c) => pages.show(c, await read(c, live)),
+    )
+    .post(
+      '/forms/:workflowId/:path',
+      accept({ id: 'sendForm', summary: 'Send a form', description: SENDS, anyBody: true, ...shared }),
+      async (c) => pages.send(c, await read(c, live)),
+    )
+    .post(
+      '/forms/:workflowId/:path/password',
+      accept({ id: 'sendFormPassword', summary: "Send a form's password", anyBody: true, ...shared }),
+      async (c) => takeFormPassword(deps, c, await read(c, live)),
+    )
+    .get(
+      '/forms-test/:workflowId/:path',
+      accept({ id: 'showTestForm', summary: 'Show a form for a test', description: SHOWS, ...shared }),
+      async (c) => pages.show(c, await read(c, tested)),
+    )
+    .post(
+      '/forms-test/:workflowId/:path',
+      accept({
+        id: 'sendTestForm',
+        summary: 'Send a form for a test',
+        description: SENDS,
+        anyBody: true,
+        ...shared,
+      }),
+      async (c) => pages.send(c, await read(c, tested)),
+    )
+    .post(
+      '/forms-test/:workflowId/:path/password',
+      accept({
+        id: 'sendTestFormPassword',
+        summary: "Send a form's password for a test",
+        anyBody: true,
+        ...shared,
+      }),
+      async (c) => takeFormPassword(deps, c, await read(c, tested)),
+    )
+}
+
+/** Passwords count against limits of their own, for each form and address. */
+async function countPasswords(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
+  const { workflowId, path } = c.req.param() as { workflowId: string; path: string }
+  const network = readNetwork(c.get('ip'))
+  c.set('buckets', [
+    { kind: 'IP', id: network },
+    { kind: 'FORM_PASSWORD', id: `${workflowId.slice(0, 36)}/${path.slice(0, 100)}/${network}` },
+  ])
+  await next()
+}
+
+function createFormPages(deps: ApiDeps) {
+  const { store } = deps
+  const readAnswers = createAnswerReader(deps)
+  const pageOf = ({ config }: OpenForm): FormPage => ({
+    form: config.form,
+    title: config.title ?? null,
+    description: config.description ?? null,
+    button: config.button ?? null,
+  })
+
+  async function show(c: Context<AppEnv>, form: OpenForm): Promise<Response> {
+    c.set('teamId', form.workflow.teamId)
+    const admitted = await admitToForm(deps, c, form)
+    if (admitted instanceof Response) return admitted
+    const texts = startTexts(form.config.form, c.req.queries())
+    return sendForm(c, 200, pageOf(form), { texts, faults: new Map(), submission: crypto.randomUUID() })
+  }
+
+  async function send(c: Context<AppEnv>, form: OpenForm): Promise<Response> {
+    const { workflow, config, test } = form
+    c.set('teamId', workflow.teamId)
+    const admitted = await admitToForm(deps, c, form)
+    if (admitted instanceof Response) return admitted
+    const { timezone } = workflow.settings
+    const asker = { form: config.form, teamId: workflow.teamId, workflowId: workflow.id, timezone }
+    const { texts, values, faults, files, submission } = await readAnswers(c, asker)
+    // A page that is shown again is still the same one: it starts one execution.
+    const shown = { texts, submission: submission ?? crypto.randomUUID() }
+    if (faults.size > 0) return sendForm(c, 400, pageOf(form), { ...shown, faults })
+    const { scope } = admitted
+    const output = shapeAnswers(config.shape, {
+      form: config.form,
+      values,
+      query: collectByName(new URL(c.req.url).searchParams),
+      user: scope && (await readUser(scope)),
+      test,
+      timezone,
+    })
+    const by = scope?.actor ?? ({ kind: 'SYSTEM', id: null, name: 'form' } as const)
+    try {
+      const { executionId, fresh, queued } = await startWithFiles(store, files, () =>
+        startForm(store, form, { values, output, files, submission }, { by, ...c.get('trace') }),
+      )
+      if (fresh && !queued) await carryOutEach(deps, 'START', [executionId])
+      return c.redirect(
+        `/form-progress/${makePlaceToken(store.keys, 'form progress', placeOf(executionId))}`,
+        303,
+      )
+    } catch (error) {
+      // It may succeed later: what was typed stays.
+      if (!(error instanceof Fault) || !['CONFLICT', 'UNAVAILABLE', 'TOO_LARGE'].includes(error.code))
+        throw error
+      const status = error.code === 'CONFLICT' ? 409 : error.code === 'TOO_LARGE' ? 413 : 503
+      const problem = `It was not sent yet: ${error.message}. Try again in a moment`
+      return sendForm(c, status, pageOf(form), { ...shown, faults, problem })
+    }
+  }
+
+  return { show, send }
+}
+
+/** The execution itself. */
+export function placeOf(executionId: string) {
+  return { executionId, nodeId: '', iteration: '' }
+}
+
+async function readUser({ store, actor, userId }: Scope): Promise<FormUser | undefined> {
+  if (userId === null) return undefined
+  const row = await store.db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst()
+  return { id: userId, email: row?.email ?? '', name: actor.name }
+}
