@@ -22,23 +22,31 @@ const OneForm = v.object({ workflowId: uuidField, path: v.string() })
 
 const page = (description: string) => ({ description, type: 'text/html' })
 
-/** The responses of all pages of forms. */
-export const FORM_PAGES = {
-  200: page('The page'),
+const FAULTS = {
+  400: page('The page again, with each fault at its field; or the address is not whole'),
+  404: page('There is no such form, or it is not open'),
+  429: page('The rate limit is exceeded'),
+  500: page('The service failed unexpectedly'),
+  503: page('A system that the service depends on is unreachable at the moment'),
+}
+const ACCESS_FAULTS = {
+  401: page('The page that asks for the password, or to sign in'),
+  403: page('The form is for others'),
+}
+
+/** The responses of what shows a page of a form. */
+export const SHOWN = { 200: page('The page'), 409: page('Its time is over'), ...FAULTS }
+
+/** The responses of what takes one. */
+export const TAKEN = {
   303: {
     description: 'It was sent; the page that follows is at Location',
     headers: { Location: 'Its path' },
   },
-  400: page('The page again, with each fault at its field'),
-  401: page('The page that asks for the password, or to sign in'),
-  403: page('The form is for others'),
-  404: page('There is no such form, or it is not open'),
   409: page('It cannot be sent at the moment, or its time is over'),
   413: page('It is too large'),
   415: page('It is no form'),
-  429: page('The rate limit is exceeded'),
-  500: page('The service failed unexpectedly'),
-  503: page('A system that the service depends on is unreachable at the moment'),
+  ...FAULTS,
 }
 
 type Find = (workflowId: string, path: string) => Promise<OpenForm>
@@ -54,38 +62,41 @@ export function createFormRoutes(deps: ApiDeps) {
     role: 'public',
     params: OneForm,
     showError: showFormError,
-    responses: FORM_PAGES,
   } as const
   const read = (c: Context<AppEnv>, find: Find) => {
     const { workflowId, path } = c.req.param() as { workflowId: string; path: string }
     return find(workflowId, path)
   }
+  const shows = { ...shared, responses: { ...SHOWN, ...ACCESS_FAULTS } } as const
+  const takes = { ...shared, anyBody: true, responses: { ...TAKEN, ...ACCESS_FAULTS } } as const
   const SHOWS =
     'A page of the service, without scripts. What its address has as a query stands in the fields of those names at first.'
   const SENDS =
     'As browsers send forms. The same answers of the same page start one execution, however often they are sent; the ' +
     'response leads to a page that goes on by itself.'
+  const OPENS =
+    'Leads on to the form, with a cookie for it that holds for 12 hours. Each address may try 20 a minute.'
   return new Hono<AppEnv>()
     .use('/forms/:workflowId/:path/password', countPasswords)
     .use('/forms-test/:workflowId/:path/password', countPasswords)
     .get(
       '/forms/:workflowId/:path',
-      accept({ id: 'showForm', summary: 'Show a form', description: SHOWS, ...shared }),
+      accept({ id: 'showForm', summary: 'Show a form', description: SHOWS, ...shows }),
       async (c) => pages.show(c, await read(c, live)),
     )
     .post(
       '/forms/:workflowId/:path',
-      accept({ id: 'sendForm', summary: 'Send a form', description: SENDS, anyBody: true, ...shared }),
+      accept({ id: 'sendForm', summary: 'Send a form', description: SENDS, ...takes }),
       async (c) => pages.send(c, await read(c, live)),
     )
     .post(
       '/forms/:workflowId/:path/password',
-      accept({ id: 'sendFormPassword', summary: "Send a form's password", anyBody: true, ...shared }),
+      accept({ id: 'sendFormPassword', summary: "Send a form's password", description: OPENS, ...takes }),
       async (c) => takeFormPassword(deps, c, await read(c, live)),
     )
     .get(
       '/forms-test/:workflowId/:path',
-      accept({ id: 'showTestForm', summary: 'Show a form for a test', description: SHOWS, ...shared }),
+      accept({ id: 'showTestForm', summary: 'Show a form for a test', description: SHOWS, ...shows }),
       async (c) => pages.show(c, await read(c, tested)),
     )
     .post(
@@ -94,8 +105,7 @@ export function createFormRoutes(deps: ApiDeps) {
         id: 'sendTestForm',
         summary: 'Send a form for a test',
         description: SENDS,
-        anyBody: true,
-        ...shared,
+        ...takes,
       }),
       async (c) => pages.send(c, await read(c, tested)),
     )
@@ -104,8 +114,8 @@ export function createFormRoutes(deps: ApiDeps) {
       accept({
         id: 'sendTestFormPassword',
         summary: "Send a form's password for a test",
-        anyBody: true,
-        ...shared,
+        description: OPENS,
+        ...takes,
       }),
       async (c) => takeFormPassword(deps, c, await read(c, tested)),
     )

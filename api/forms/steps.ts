@@ -22,7 +22,7 @@ import { accept } from '../http/accept.ts'
 import { carryOutErrands } from '../outbox.ts'
 import { readOrigin } from '../people/session.ts'
 import { createAnswerReader } from './body.ts'
-import { FORM_PAGES, placeOf } from './forms.ts'
+import { placeOf, SHOWN, TAKEN } from './forms.ts'
 import { shapeAnswers } from './output.ts'
 import { sendEnding, sendForm, sendWaiting, sendWords, showFormError } from './page.ts'
 
@@ -44,13 +44,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
   const { store } = deps
   const readAnswers = createAnswerReader(deps)
   const hold = createHold(deps)
-  const shared = {
-    tag: 'Forms',
-    role: 'public',
-    params: OneToken,
-    showError: showFormError,
-    responses: FORM_PAGES,
-  } as const
+  const shared = { tag: 'Forms', role: 'public', params: OneToken, showError: showFormError } as const
   const leadOn = (c: Context<AppEnv>, { place }: FormStep) =>
     c.redirect(progressOf(deps, place.executionId), 303)
   return new Hono<AppEnv>()
@@ -61,6 +55,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
         summary: "Show a form's page by its one-time address",
         description: 'The page of a FORM node; its address is in `$execution.resumeUrls.<node id>`.',
         ...shared,
+        responses: { ...SHOWN, 303: TAKEN[303] },
       }),
       async (c) => {
         const step = await readFormStep(store, c.req.valid('param').token)
@@ -81,6 +76,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
         description: 'Once; what is sent again leads on to the page that follows.',
         anyBody: true,
         ...shared,
+        responses: TAKEN,
       }),
       async (c) => {
         // Before the body is read: only those who have the address have it parsed.
@@ -117,6 +113,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
           'looks again by itself.',
         query: Looks,
         ...shared,
+        responses: { ...SHOWN, 303: TAKEN[303] },
       }),
       async (c) => {
         const { token } = c.req.valid('param')

@@ -25,7 +25,11 @@ const FIELDS = {
 }
 
 /** An active workflow with a form, and what comes after it. */
-async function publish(config: Record<string, unknown> = {}, nodes: Graph['nodes'] = [], links: string[] = []) {
+async function publish(
+  config: Record<string, unknown> = {},
+  nodes: Graph['nodes'] = [],
+  links: string[] = [],
+) {
   const trigger = { id: 'ask', type: 'FORM_TRIGGER', config: { path: 'contact', form: FIELDS, ...config } }
   const id = await running.create({ nodes: [trigger, ...nodes], edges: edges(...links) })
   await running.ask('PUT', `/api/workflows/${id}`, { active: true })
