@@ -4,7 +4,7 @@ import { Fault } from '../../db/fault.ts'
 import { removeStored, type StoredFile, storeFile } from '../../db/files/store.ts'
 import type { Store } from '../../db/scope.ts'
 import { type Form, listFields } from '../../workflows/graph/form.ts'
-import { readTexts, type Texts } from '../../workflows/graph/formtexts.ts'
+import { readFilled, type Texts } from '../../workflows/graph/formtexts.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { MAX_FILE_BYTES, MAX_RUN_FILES } from '../../workflows/nodes/files.ts'
 import { SUBMISSION_FIELD } from '../../workflows/nodes/forms.ts'
@@ -55,7 +55,7 @@ export function createAnswerReader({ store }: Pick<ApiDeps, 'store'>) {
     const texts = readBodyTexts(form, received.body)
     const named = readBodyFiles(form, received.body)
     const stored = [...named.values()].flat().map(({ file }) => file)
-    const { values, faults } = readTexts(form, texts, named, timezone ?? 'UTC')
+    const { values, faults } = readFilled(form, texts, named, timezone ?? 'UTC')
     for (const [name, most] of received.large)
       faults.set(name, [...(faults.get(name) ?? []), `a file must have at most ${most} bytes`])
     if (faults.size > 0) await removeStored(store, stored)
@@ -103,7 +103,7 @@ async function receiveParts(
     const field = fields.get(name)
     const most = field ? Math.min(field.maxBytes ?? MAX_FILE_BYTES, MAX_FILE_BYTES) : 0
     let size = 0
-    // What is beyond the limit is read too, so that the fault can be shown at its field.
+    // The bytes beyond the limit are read too, so that the fault can be shown at its field.
     async function* cut() {
       for await (const chunk of bytes) {
         total += chunk.length

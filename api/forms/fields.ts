@@ -17,7 +17,7 @@ export function idOf({ show, type }: FormField, at: number): string {
   return show === 'radio' || type === 'array' ? `f${at}-0` : `f${at}`
 }
 
-export function labelOf(name: string, { title }: FormField): string {
+export function captionOf(name: string, { title }: FormField): string {
   return title || name
 }
 
@@ -33,7 +33,7 @@ ${field.description ? html`<p class="said">${field.description}</p>` : ''}</div>
   if (isBox(field)) return renderBox(shown)
   if (field.enum && (field.show === 'radio' || field.type === 'array')) return renderChoices(shown)
   const id = idOf(field, shown.at)
-  return html`<div class="field"><label for="${id}">${labelOf(name, field)} ${mark(shown)}</label>
+  return html`<div class="field"><label for="${id}">${captionOf(name, field)} ${mark(shown)}</label>
 ${renderHelp(shown)}
 ${renderInput(shown, id)}
 ${renderWrong(shown)}</div>`
@@ -69,7 +69,7 @@ function renderBox(shown: Shown) {
   const isTicked = ['true', 'on'].includes(texts.at(-1) ?? '')
   const must = { ...shown, required: isConsent(field) }
   return html`<div class="field"><label class="check" for="f${at}"><input type="checkbox" id="f${at}" name="${name}" value="true"
-${isTicked ? html` checked` : ''}${describe(must)}> <span>${labelOf(name, field)}</span></label>
+${isTicked ? html` checked` : ''}${describe(must)}> <span>${captionOf(name, field)}</span></label>
 ${renderHelp(shown)}
 ${renderWrong(shown)}</div>`
 }
@@ -77,10 +77,10 @@ ${renderWrong(shown)}</div>`
 function renderChoices(shown: Shown) {
   const { at, name, field, required, texts, faults } = shown
   const isOne = field.type !== 'array'
-  // Of boxes none by itself has to be ticked.
+  // No single box has to be ticked.
   const attributes = isOne ? describe(shown) : describe({ ...shown, required: false })
   return html`<fieldset${faults.length > 0 ? html` aria-describedby="f${at}-wrong"` : ''}>
-<legend>${labelOf(name, field)} ${mark({ ...shown, required })}</legend>
+<legend>${captionOf(name, field)} ${mark({ ...shown, required })}</legend>
 ${renderHelp(shown)}
 ${field.enum!.map(
   (one, i) =>
@@ -122,7 +122,7 @@ ${type === 'array' ? texts.join('\n') : text}</textarea>`
     const keys = type === 'integer' && (minimum ?? -1) >= 0 ? 'numeric' : 'decimal'
     return html`<input type="text"${own} inputmode="${keys}"${example} value="${text}">`
   }
-  // What was typed into a password is not sent back.
+  // A password that was typed is not sent back.
   if (format === 'password') return html`<input type="password"${own}${example} autocomplete="off">`
   const complete = format === 'email' ? html` autocomplete="email"` : ''
   const value = format === 'date-time' ? text.replace(/(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/, '') : text

@@ -1,11 +1,9 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import type { FormPage } from '../../db/executions/waits/pauses.ts'
-import { makePlaceToken } from '../../db/executions/waits/places.ts'
 import { Fault } from '../../db/fault.ts'
-import { findForm, findTestForm, type OpenForm, startForm } from '../../db/forms/triggers.ts'
+import { findForm, findTestForm, type OpenForm, readFormUser, startForm } from '../../db/forms/triggers.ts'
 import { readNetwork } from '../../db/people/network.ts'
-import type { Scope } from '../../db/scope.ts'
 import { startTexts } from '../../workflows/graph/formtexts.ts'
 import { collectByName } from '../bodies/names.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -15,39 +13,11 @@ import { uuidField } from '../http/fields.ts'
 import { carryOutEach } from '../outbox.ts'
 import { admitToForm, takeFormPassword } from './access.ts'
 import { createAnswerReader } from './body.ts'
-import { type FormUser, shapeAnswers } from './output.ts'
+import { shapeAnswers } from './output.ts'
 import { sendForm, showFormError } from './page.ts'
+import { ACCESS_FAULTS, progressOf, SHOWN, TAKEN } from './responses.ts'
 
 const OneForm = v.object({ workflowId: uuidField, path: v.string() })
-
-const page = (description: string) => ({ description, type: 'text/html' })
-
-const FAULTS = {
-  400: page('The page again, with each fault at its field; or the address is not whole'),
-  404: page('There is no such form, or it is not open'),
-  429: page('The rate limit is exceeded'),
-  500: page('The service failed unexpectedly'),
-  503: page('A system that the service depends on is unreachable at the moment'),
-}
-const ACCESS_FAULTS = {
-  401: page('The page that asks for the password, or to sign in'),
-  403: page('The form is for others'),
-}
-
-/** The responses of what shows a page of a form. */
-export const SHOWN = { 200: page('The page'), 409: page('Its time is over'), ...FAULTS }
-
-/** The responses of what takes one. */
-export const TAKEN = {
-  303: {
-    description: 'It was sent; the page that follows is at Location',
-    headers: { Location: 'Its path' },
-  },
-  409: page('It cannot be sent at the moment, or its time is over'),
-  413: page('It is too large'),
-  415: page('It is no form'),
-  ...FAULTS,
-}
 
 type Find = (workflowId: string, path: string) => Promise<OpenForm>
 
@@ -166,7 +136,7 @@ function createFormPages(deps: ApiDeps) {
       form: config.form,
       values,
       query: collectByName(new URL(c.req.url).searchParams),
-      user: scope && (await readUser(scope)),
+      user: scope && (await readFormUser(scope)),
       test,
       timezone,
     })
@@ -176,10 +146,7 @@ function createFormPages(deps: ApiDeps) {
         startForm(store, form, { values, output, files, submission }, { by, ...c.get('trace') }),
       )
       if (fresh && !queued) await carryOutEach(deps, 'START', [executionId])
-      return c.redirect(
-        `/form-progress/${makePlaceToken(store.keys, 'form progress', placeOf(executionId))}`,
-        303,
-      )
+      return c.redirect(progressOf(store, executionId), 303)
     } catch (error) {
       // It may succeed later: what was typed stays.
       if (!(error instanceof Fault) || !['CONFLICT', 'UNAVAILABLE', 'TOO_LARGE'].includes(error.code))
@@ -191,15 +158,4 @@ function createFormPages(deps: ApiDeps) {
   }
 
   return { show, send }
-}
-
-/** The execution itself. */
-export function placeOf(executionId: string) {
-  return { executionId, nodeId: '', iteration: '' }
-}
-
-async function readUser({ store, actor, userId }: Scope): Promise<FormUser | undefined> {
-  if (userId === null) return undefined
-  const row = await store.db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst()
-  return { id: userId, email: row?.email ?? '', name: actor.name }
 }

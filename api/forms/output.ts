@@ -1,11 +1,9 @@
 import { isFileValue } from '../../activities/files/files.ts'
+import type { FormUser } from '../../db/forms/triggers.ts'
 import { findOffset } from '../../workflows/cron/zones.ts'
 import { type Form, listFields } from '../../workflows/graph/form.ts'
 import { FILES_KEY, type ItemFiles } from '../../workflows/itemfiles.ts'
 import { getOwn, setOwn } from '../../workflows/json.ts'
-
-/** Who has filled in a form for members. */
-export type FormUser = { id: string; email: string; name: string }
 
 type Sent = {
   form: Form

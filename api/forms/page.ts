@@ -7,7 +7,7 @@ import { type Texts, textsOf } from '../../workflows/graph/formtexts.ts'
 import { readRedirect, SUBMISSION_FIELD } from '../../workflows/nodes/forms.ts'
 import type { AppEnv } from '../env.ts'
 import type { ErrorBody } from '../http/responses.ts'
-import { idOf, labelOf, renderField } from './fields.ts'
+import { captionOf, idOf, renderField } from './fields.ts'
 import { FORM_PAGE_POLICY, FORM_STYLE } from './style.ts'
 
 /** The title of a page that names none. */
@@ -92,7 +92,7 @@ function renderFaults(
 ) {
   const lines = fields.flatMap(([name, field], at) =>
     (faults.get(name) ?? []).map(
-      (fault) => html`<li><a href="#${idOf(field, at)}">${labelOf(name, field)}: ${fault}</a></li>`,
+      (fault) => html`<li><a href="#${idOf(field, at)}">${captionOf(name, field)}: ${fault}</a></li>`,
     ),
   )
   return html`<div class="faults" role="alert" tabindex="-1" autofocus>

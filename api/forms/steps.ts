@@ -12,7 +12,6 @@ import {
   readFormStep,
 } from '../../db/forms/pages.ts'
 import { serviceScope } from '../../db/scope.ts'
-import { readSettings } from '../../db/workflows/settings.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import { startTexts } from '../../workflows/graph/formtexts.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
@@ -22,9 +21,9 @@ import { accept } from '../http/accept.ts'
 import { carryOutErrands } from '../outbox.ts'
 import { readOrigin } from '../people/session.ts'
 import { createAnswerReader } from './body.ts'
-import { placeOf, SHOWN, TAKEN } from './forms.ts'
 import { shapeAnswers } from './output.ts'
 import { sendEnding, sendForm, sendWaiting, sendWords, showFormError } from './page.ts'
+import { progressOf, SHOWN, TAKEN } from './responses.ts'
 
 const OneToken = v.object({ token: v.pipe(v.string(), v.maxLength(1_000, 'is too long')) })
 const Looks = v.object({ n: v.optional(v.pipe(v.string(), v.regex(/^\d$/, 'must be a digit')), '0') })
@@ -46,7 +45,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
   const hold = createHold(deps)
   const shared = { tag: 'Forms', role: 'public', params: OneToken, showError: showFormError } as const
   const leadOn = (c: Context<AppEnv>, { place }: FormStep) =>
-    c.redirect(progressOf(deps, place.executionId), 303)
+    c.redirect(progressOf(store, place.executionId), 303)
   return new Hono<AppEnv>()
     .get(
       '/form/:token',
@@ -84,8 +83,8 @@ export function createFormStepRoutes(deps: ApiDeps) {
         c.set('teamId', step.teamId)
         if (step.status === 'EXPIRED') return sendLate(c)
         if (step.status !== 'OPEN') return leadOn(c, step)
-        const { page, teamId, workflowId, place } = step
-        const { shape, timezone, test } = await readStepSettings(deps, step)
+        const { page, teamId, workflowId, place, timezone, draft: test } = step
+        const shape = await readShape(deps, step)
         const asker = { form: page.form, teamId, workflowId, timezone }
         const { texts, values, faults, files } = await readAnswers(c, asker)
         if (faults.size > 0) return sendForm(c, 400, page, { texts, faults, submission: null })
@@ -94,7 +93,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
           const errand = await answerFormStep(store, step, { data, files }, readOrigin(c))
           if (errand) await carryOutErrands(deps, [errand])
           else await removeStored(store, files)
-          return c.redirect(progressOf(deps, place.executionId), 303)
+          return c.redirect(progressOf(store, place.executionId), 303)
         } catch (error) {
           await removeStored(store, files)
           if (!(error instanceof Fault) || error.code === 'NOT_FOUND') throw error
@@ -130,7 +129,7 @@ export function createFormStepRoutes(deps: ApiDeps) {
     )
 }
 
-/** The last place of AFTER_S is asked for again and again: a digit is enough. */
+/** Reads where a person is, and holds the request for a moment if they are nowhere yet. */
 function createHold(deps: ApiDeps) {
   const seats = createSeats('forms', HELD)
   return async (c: Context<AppEnv>, token: string): Promise<FormProgress> => {
@@ -168,21 +167,10 @@ function createHold(deps: ApiDeps) {
   }
 }
 
-function progressOf({ store }: ApiDeps, executionId: string): string {
-  return `/form-progress/${makePlaceToken(store.keys, 'form progress', placeOf(executionId))}`
-}
-
-/** What of a page its node and its workflow say, and not the page itself. */
-async function readStepSettings({ store }: ApiDeps, { place, workflowId, version }: FormStep) {
+/** The shape of what a page's node outputs. */
+async function readShape({ store }: ApiDeps, { place, workflowId, version }: FormStep): Promise<unknown> {
   const { nodes } = await readVersion(store, workflowId, version)
-  const row = await store.db
-    .selectFrom('executions as e')
-    .innerJoin('workflows as w', 'w.id', 'e.workflowId')
-    .select(['e.draft', 'w.settings'])
-    .where('e.id', '=', place.executionId)
-    .executeTakeFirst()
-  const shape = nodes.find(({ id }) => id === place.nodeId)?.config.shape
-  return { shape, test: row?.draft ?? false, timezone: row ? readSettings(row.settings).timezone : null }
+  return nodes.find(({ id }) => id === place.nodeId)?.config.shape
 }
 
 async function readOutput({ store }: ApiDeps, { executionId, teamId }: FormProgress): Promise<unknown> {

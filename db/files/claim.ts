@@ -4,8 +4,8 @@ import { cleanFileName, cleanMediaType } from './names.ts'
 import { addFiles, type StoredFile } from './store.ts'
 
 /**
- * Gives an execution the files that values name and that were stored for its team before. Throws CONFLICT if one is not there
- * any more with these bytes, since it was not claimed in time, or belongs to an execution already.
+ * Gives an execution the files that values name and that were stored for its team before. Throws CONFLICT if one is not
+ * there with these bytes, since it was not claimed in time, or belongs to an execution already.
  */
 export async function claimFiles(
   tx: Tx,

@@ -12,6 +12,7 @@ import { addFiles, type StoredFile } from '../files/store.ts'
 import type { Errand } from '../outbox.ts'
 import { accountScope, type Origin, type Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
+import { readSettings } from '../workflows/settings.ts'
 import { readVersion } from '../workflows/versions.ts'
 
 /** The last page of a form, as it is shown. */
@@ -21,10 +22,15 @@ export type FormEnding = Omit<Completion, 'when'>
  * A page of a form that its address leads to. WAITS: its node has not come to it yet. OVER: it was sent, its time is over,
  * or its execution has ended.
  */
-export type FormStep = { place: Place; teamId: string; workflowId: string; version: number } & (
-  | { status: 'OPEN'; page: FormPage }
-  | { status: 'WAITS' | 'OVER' | 'EXPIRED' }
-)
+export type FormStep = {
+  place: Place
+  teamId: string
+  workflowId: string
+  version: number
+  /** The execution tests a draft. */
+  draft: boolean
+  timezone: string | null
+} & ({ status: 'OPEN'; page: FormPage } | { status: 'WAITS' | 'OVER' | 'EXPIRED' })
 
 /** Reads the page that a one-time address leads to. Throws NOT_FOUND. */
 export async function readFormStep(store: Store, token: string): Promise<FormStep> {
@@ -35,17 +41,20 @@ export async function readFormStep(store: Store, token: string): Promise<FormSte
     teamId: string
     workflowId: string
     version: number
+    draft: boolean
+    settings: unknown
     status: string
     pause: string | null
     page: FormPage | null
-  }>`select e.team_id, e.workflow_id, e.workflow_version as version, e.status, p.form as page,
+  }>`select e.team_id, e.workflow_id, e.workflow_version as version, e.draft, e.status, p.form as page,
+      (select settings from workflows where id = e.workflow_id) as settings,
       case when p.status = 'OPEN' and p.deadline <= now() then 'EXPIRED' else p.status end as pause
     from executions e left join pauses p on p.id = ${nodeExecutionId(executionId, nodeId, iteration)} and p.kind = 'FORM'
     where e.id = ${executionId}`.execute(store.db)
   const [row] = rows
   if (!row) throw missing('form')
-  const { status, pause, page, ...owner } = row
-  const step = { place, ...owner }
+  const { status, pause, page, settings, ...owner } = row
+  const step = { place, ...owner, timezone: readSettings(settings).timezone }
   if (pause === 'EXPIRED') return { ...step, status: 'EXPIRED' }
   if (pause === 'OPEN' && !isEnded(status)) return { ...step, status: 'OPEN', page: page! }
   return { ...step, status: pause === null && !isEnded(status) ? 'WAITS' : 'OVER' }

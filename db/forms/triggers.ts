@@ -12,7 +12,7 @@ import { findStartable, type StartableWorkflow } from '../executions/starts/star
 import { openHookSecret, renewWorkflow } from '../executions/starts/webhooks.ts'
 import { missing } from '../fault.ts'
 import { addFiles, type StoredFile } from '../files/store.ts'
-import type { Actor, Store } from '../scope.ts'
+import type { Actor, Scope, Store } from '../scope.ts'
 
 /** A FORM_TRIGGER that can be filled in: that of an active workflow, or for a `test` while an editor listens. */
 export type OpenForm = {
@@ -64,12 +64,12 @@ export async function openFormPassword(store: Store, form: OpenForm): Promise<st
   return password?.value ?? openHookSecret(store, form, password?.credentialId)
 }
 
-/** What was sent: `values` by field, and the output of the trigger that was made of them. */
+/** The answers: `values` by field, and the output of the trigger that was made of them. */
 export type SentForm = {
   values: Record<string, unknown>
   output: Record<string, unknown>
   files: StoredFile[]
-  /** What the page of the form was given when it was shown; undefined for a form that did not come from there. */
+  /** The text that the page was given when it was shown; undefined for a form that did not come from there. */
   submission: string | undefined
 }
 
@@ -102,4 +102,14 @@ function digest(values: Record<string, unknown>): string {
     return { name, mimeType, bytes }
   })
   return createHash('sha256').update(text).digest('base64url')
+}
+
+/** Who has filled in a form for members. */
+export type FormUser = { id: string; email: string; name: string }
+
+/** The member whose session or token a scope is; undefined for a token whose maker is deleted. */
+export async function readFormUser({ store, actor, userId }: Scope): Promise<FormUser | undefined> {
+  if (userId === null) return undefined
+  const row = await store.db.selectFrom('users').select('email').where('id', '=', userId).executeTakeFirst()
+  return row && { id: userId, email: row.email, name: actor.name }
 }

@@ -31,7 +31,7 @@ export function startTexts(form: Form, given: Texts): Texts {
  * The values that were filled in, and what is wrong, by field. A field that was emptied has no value, also where it began
  * with one. A time without a zone is one of `zone`.
  */
-export function readTexts(
+export function readFilled(
   form: Form,
   texts: Texts,
   files: ReadonlyMap<string, unknown[]>,
@@ -56,7 +56,7 @@ export function readTexts(
   for (const issue of parsed.issues ?? []) {
     const name = String(issue.path?.[0]?.key)
     const field = getOwn(form.properties, name)
-    // What is wrong with a password must not show it.
+    // A fault of a password must not show the password.
     const message = field?.format === 'password' && issue.input !== undefined ? issue.message : say(issue)
     const known = faults.get(name) ?? []
     if (!known.includes(message)) faults.set(name, [...known, message])

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Graph, nodeOf } from '../../support/client.ts'
+import { submissionOf, useForms } from '../../support/engine/forms.ts'
 import { edges } from '../../support/engine/graphs.ts'
-import { submissionOf, useForms } from '../../support/forms.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 import { until } from '../../support/until.ts'

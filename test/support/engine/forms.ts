@@ -1,4 +1,4 @@
-import type { Host } from './running.ts'
+import type { Host } from '../running.ts'
 
 /** A browser without scripts that fills in the forms of a service. */
 export function useForms(host: Host) {
