@@ -1,7 +1,7 @@
 import { isFileValue } from '../../activities/files/files.ts'
 import type { FormUser } from '../../db/forms/triggers.ts'
 import { findOffset } from '../../workflows/cron/zones.ts'
-import { type Form, listFields } from '../../workflows/graph/form.ts'
+import { type Form, type FormField, listFields } from '../../workflows/graph/form.ts'
 import { FILES_KEY, type ItemFiles } from '../../workflows/itemfiles.ts'
 import { getOwn, setOwn } from '../../workflows/json.ts'
 
@@ -33,7 +33,7 @@ function shapeForN8n({ form, values, query, user, test, timezone }: Sent): Recor
   for (const [name, field] of listFields(form)) {
     const value = getOwn(values, name)
     if (field.type === 'file') setOwn(item, name, takeFiles(name, value, files))
-    else setOwn(item, name, value ?? emptyOf(field))
+    else if (shapeValue(field, value) !== undefined) setOwn(item, name, shapeValue(field, value))
   }
   return {
     ...item,
@@ -45,10 +45,13 @@ function shapeForN8n({ form, values, query, user, test, timezone }: Sent): Recor
   }
 }
 
-/** What n8n's page sends of a field that was left empty. */
-function emptyOf({ type, enum: choices }: Form['properties'][string]): unknown {
-  const isText = (type === undefined || type === 'string') && !choices
-  return isText ? '' : null
+/** The value that n8n's page makes of an answer: it trims texts, and an empty number is 0. */
+function shapeValue({ type, format, enum: choices, show }: FormField, value: unknown): unknown {
+  if (typeof value === 'string' && !choices && (!format || format === 'email')) return value.trim()
+  if (value !== undefined) return value
+  if (type === 'array') return []
+  if (type === 'number' || type === 'integer') return 0
+  return show === 'radio' || type === 'boolean' ? undefined : ''
 }
 
 /** Puts the files of a field among those of the item, under n8n's names for them, and returns what n8n says of them. */
