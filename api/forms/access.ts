@@ -84,7 +84,7 @@ function askPassword(
     title: isWrong ? `Problem: ${title}` : title,
     parts: [
       html`<h1>${title}</h1>`,
-      html`<form method="post" action="${pathOf(c)}/password">
+      html`<form method="post" action="${pathOf(c)}/password${new URL(c.req.url).search}">
 <div class="field"><label for="password">Password</label>
 <input type="password" id="password" name="password" autocomplete="current-password" required
 ${isWrong ? html` aria-invalid="true" aria-describedby="password-wrong" autofocus` : ''}>
