@@ -19,11 +19,11 @@ h1, h2, p, label, legend, li, pre, a { overflow-wrap: anywhere }
 .help { font-size: .9rem; margin: 0 0 .35rem }
 form { margin: 1.5rem 0 0 }
 .field, fieldset { margin: 0 0 1.25rem; padding: 0; border: 0; min-width: 0 }
-.field > label, legend { display: block; font-weight: 600; padding: 0; margin: 0 0 .25rem }
+.field > label:not(.check), legend { display: block; font-weight: 600; padding: 0; margin: 0 0 .25rem }
 .check { display: flex; gap: .6rem; align-items: flex-start; padding: .35rem 0; font-weight: 400 }
 .check input { width: 1.25rem; height: 1.25rem; margin: .15rem 0 0; flex: none; accent-color: var(--accent) }
 .need { color: var(--quiet); font-weight: 400; font-size: .9rem }
-input:not([type=checkbox]):not([type=radio]):not([type=file]), select, textarea {
+:where(input:not([type=checkbox], [type=radio], [type=file]), select, textarea) {
   font: inherit; color: inherit; background: var(--panel); width: 100%; min-height: 2.75rem; padding: .5rem .75rem;
   border: 1px solid var(--line); border-radius: 8px }
 textarea { min-height: 7rem; resize: vertical }
