@@ -5,11 +5,13 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, plainText, splitPieces } from '../texts.ts'
+import { FORM_MAPPERS } from './forms.ts'
 
 /** Nodes that say where and when an execution continues, or run code. */
 export const FLOW_MAPPERS: Record<string, NodeMapper> = {
   splitInBatches: mapLoopOverItems,
   wait: mapWait,
+  form: FORM_MAPPERS.form!,
   noOp: () => mapEach('NO_OP', {}),
   stopAndError: mapStopAndError,
   code: mapCode,
