@@ -49,7 +49,6 @@ export const messagesField = v.pipe(
   v.array(messageField, 'must be a list of messages'),
   v.maxLength(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} entries`),
 )
-export type AskedMessage = v.InferOutput<typeof messageField>
 
 /** Models that are asked, in their order, if the one before cannot answer. */
 export const fallbacksField = v.pipe(

@@ -15,7 +15,7 @@ import { INTO, intoField } from './into.ts'
 import { ASKED } from './models.ts'
 
 /** The most images that one call may make. */
-export const MAX_IMAGES = 10
+const MAX_IMAGES = 10
 export const imageCountField = wholeNumber(1, MAX_IMAGES)
 
 /** Fields of the vendor's requests that the node sets itself. */
