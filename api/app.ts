@@ -39,6 +39,8 @@ import { createApprovalRoutes } from './executions/waits/approvals.ts'
 import { createWaitRoutes } from './executions/waits/events.ts'
 import { createEvaluateRoutes } from './expressions/evaluate.ts'
 import { createFileRoutes } from './files/files.ts'
+import { createFormRoutes } from './forms/forms.ts'
+import { createFormStepRoutes } from './forms/steps.ts'
 import { createGuardrailRoutes } from './guardrails/check.ts'
 import { createExemplarRoutes } from './guardrails/exemplars.ts'
 import { createRuleRoutes } from './guardrails/rules.ts'
@@ -135,14 +137,11 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWaitRoutes(deps, readAway))
     .route('/', createApprovalRoutes(deps))
     .route('/', createExportRoutes())
-    .route('/', createWebhookRoutes(deps, readAway))
+    .route('/', createOutsideRoutes(deps, streams, readAway))
     .route('/', createListeningRoutes(deps))
     .route('/', createChatSessionRoutes())
     .route('/', createChatMessageRoutes(deps, streams))
     .route('/', createWidgetRoutes(deps))
-    .route('/', createPublicWidgetRoutes(deps, streams))
-    .route('/', createEmbedRoutes(deps))
-    .route('/', createMailChoiceRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createTableRoutes())
     .route('/', createCredentialRoutes())
@@ -191,6 +190,21 @@ export function createApp(deps: ApiDeps) {
     )
   app.notFound(createNotFoundHandler(app.routes))
   return routes
+}
+
+/** The routes for people and programs outside of the team. */
+function createOutsideRoutes(
+  deps: ApiDeps,
+  streams: ReturnType<typeof createReplyStreams>,
+  readAway: ReturnType<typeof createBodyReader>,
+) {
+  return new Hono<AppEnv>()
+    .route('/', createWebhookRoutes(deps, readAway))
+    .route('/', createFormRoutes(deps))
+    .route('/', createFormStepRoutes(deps))
+    .route('/', createPublicWidgetRoutes(deps, streams))
+    .route('/', createEmbedRoutes(deps))
+    .route('/', createMailChoiceRoutes(deps))
 }
 
 /** The routes of a process without the API: only its health and its metrics. */

@@ -37,6 +37,7 @@ const SUBJECTS: Record<string, string[]> = {
   ],
   expressions: ['watch'],
   fairness: [],
+  forms: [],
   files: ['formats', 'formats/workbook'],
   graph: ['advice', 'triggers'],
   guardrails: ['content', 'injection', 'model', 'rules', 'semantic'],

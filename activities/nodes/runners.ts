@@ -12,6 +12,7 @@ import { runDeduplicate } from './deduplicate.ts'
 import { resumeWaitForEvent, runWaitForEvent } from './event.ts'
 import { runExtractFromFile } from './extract.ts'
 import { runFilter } from './filter.ts'
+import { resumeForm, runForm } from './form.ts'
 import { runGuardrail } from './guardrail.ts'
 import { runHtml } from './html.ts'
 import { runHttpRequest } from './http.ts'
@@ -91,6 +92,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   NO_OP: runNoOp,
   APPROVAL: runApproval,
   WAIT_FOR_EVENT: runWaitForEvent,
+  FORM: runForm,
   SUB_WORKFLOW: runSubWorkflow,
   RESPOND_TO_WEBHOOK: runRespondToWebhook,
 }
@@ -99,5 +101,6 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
 export const RESUMERS: Record<Of<'pause'>, NodeRunner> = {
   APPROVAL: resumeApproval,
   WAIT_FOR_EVENT: resumeWaitForEvent,
+  FORM: resumeForm,
   SUB_WORKFLOW: resumeSubWorkflow,
 }

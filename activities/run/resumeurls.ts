@@ -1,4 +1,5 @@
 import { makeResumeToken } from '../../db/executions/waits/events.ts'
+import { makePlaceToken } from '../../db/executions/waits/places.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
 import type { ExecutionContext } from '../../workflows/run/plan.ts'
@@ -9,7 +10,7 @@ const mentions = new WeakMap<object, boolean>()
 
 /**
  * `$execution.resumeUrls` for a node whose config mentions it: by node id, the one-time URLs of the
- * WAIT_FOR_EVENT nodes in the same loop body and around it. In a loop's body they differ for each iteration.
+ * WAIT_FOR_EVENT and FORM nodes in the same loop body and around it. In a loop's body they differ for each iteration.
  */
 export async function readResumeUrls(
   { store, publicUrl }: Pick<ActivityDeps, 'store' | 'publicUrl'>,
@@ -22,11 +23,15 @@ export async function readResumeUrls(
   const bodies = ['', ...listLoopsAround(graph.nodes, node)]
   const path = iteration === '' ? [] : iteration.split('.')
   const resumeUrls: Record<string, string> = {}
-  for (const { id: nodeId, type, parentId, disabled } of graph.nodes) {
+  for (const { id: nodeId, type, parentId, disabled, config: own } of graph.nodes) {
     const depth = bodies.indexOf(parentId ?? '')
-    if (type !== 'WAIT_FOR_EVENT' || disabled || depth < 0) continue
+    if ((type !== 'WAIT_FOR_EVENT' && type !== 'FORM') || disabled || depth < 0) continue
     const place = { executionId: context.id, nodeId, iteration: path.slice(0, depth).join('.') }
-    resumeUrls[nodeId] = `${publicUrl}/resume/${makeResumeToken(store.keys, place)}`
+    const isForm = type === 'FORM'
+    if (isForm && own.completion) continue
+    resumeUrls[nodeId] = isForm
+      ? `${publicUrl}/form/${makePlaceToken(store.keys, 'form', place)}`
+      : `${publicUrl}/resume/${makeResumeToken(store.keys, place)}`
   }
   return { resumeUrls }
 }

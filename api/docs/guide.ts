@@ -26,6 +26,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'agents',
       'chat',
       'widgets',
+      'forms',
       'files',
       'tables',
       'guardrails',

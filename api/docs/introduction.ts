@@ -8,6 +8,7 @@ export const TAGS: Record<string, string> = {
   Workflows: 'Graphs of nodes, their versions, schedules and settings, and how to execute them',
   Executions: 'What has been executed: to read, follow, cancel and repeat',
   Webhooks: 'Addresses that start or resume executions without credentials of this service',
+  Forms: 'Pages on which people outside of the team start executions, and answer them',
   'Agent chat': 'Conversations with AI agent workflows, and their replies as they are written',
   Widgets: "Chats on other people's pages",
   Approvals: 'What people are asked to decide',

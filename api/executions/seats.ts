@@ -17,6 +17,7 @@ type StreamKind =
   | 'tests of channels'
   | 'tests of rules'
   | 'uploads'
+  | 'forms'
   | 'batches of spans'
 
 /**

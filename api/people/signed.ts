@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { type Keys, purposeKey } from '../../db/seal.ts'
 
 /** The purpose of a signed text. Each has a key of its own, so that none passes for another. */
-export type Purpose = 'session' | 'device' | 'visitor' | 'widget page'
+export type Purpose = 'session' | 'device' | 'visitor' | 'widget page' | 'form'
 
 /** The content of a signed text: its subject, and further claims. */
 export type Signed = { purpose: Purpose; subject: string; claims: JWTPayload; expiresAt: Date }

@@ -8,6 +8,7 @@ export const STARTER_KINDS = [
   'SDK_TOKEN',
   'VISITOR',
   'WEBHOOK',
+  'FORM',
   'SCHEDULE',
   'EXECUTION',
   'FAILURE',
@@ -34,7 +35,8 @@ export function starterOf(table = 'executions'): RawBuilder<Starter | null> {
   const kind = sql`case when ${parent} is not null then 'EXECUTION'
     when ${trigger} in ('SCHEDULE', 'WEBHOOK', 'EVALUATION', 'PLAYBOOK') and ${of('retried_from')} is null then ${trigger}
     when ${trigger} = 'ERROR' and ${of('retried_from')} is null then 'FAILURE'
-    when ${by} in ('USER', 'SDK_TOKEN') then ${by} when ${trigger} = 'CHAT' then 'VISITOR' end`
+    when ${by} in ('USER', 'SDK_TOKEN') then ${by} when ${trigger} = 'CHAT' then 'VISITOR'
+    when ${trigger} = 'FORM' and ${of('retried_from')} is null then 'FORM' end`
   return sql<Starter | null>`(select json_build_object('kind', kind,
       'id', case kind when 'EXECUTION' then ${parent} when 'USER' then ${id} when 'SDK_TOKEN' then ${id} end,
       'name', case kind

@@ -5,6 +5,7 @@ export const EXECUTION_TRIGGERS = [
   'MANUAL',
   'API',
   'WEBHOOK',
+  'FORM',
   'SCHEDULE',
   'CHAT',
   'SUB_WORKFLOW',

@@ -1,17 +1,23 @@
 import { record } from '../change.ts'
 import type { Store } from '../scope.ts'
 import { copyFiles } from './files.ts'
+import type { StoredFile } from './store.ts'
 
 /** The ids of all files that values name, at whatever depth. */
 export function findFileIds(...values: unknown[]): Set<string> {
-  const ids = new Set<string>()
+  return new Set(findFiles(...values).map(({ id }) => id))
+}
+
+/** All files that values name, at whatever depth, each once. */
+export function findFiles(...values: unknown[]): StoredFile[] {
+  const files = new Map<string, StoredFile>()
   const open = values.filter(isHolder)
   for (let at = open.pop(); at; at = open.pop()) {
-    const { id, mimeType } = Object((at as { file?: unknown }).file)
-    if (typeof id === 'string' && typeof mimeType === 'string') ids.add(id)
+    const file = Object((at as { file?: unknown }).file)
+    if (typeof file.id === 'string' && typeof file.mimeType === 'string') files.set(file.id, file)
     for (const item of Object.values(at)) if (isHolder(item)) open.push(item)
   }
-  return ids
+  return [...files.values()]
 }
 
 function isHolder(value: unknown): value is object {

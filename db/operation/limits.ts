@@ -22,6 +22,9 @@ export const ADDRESS_LIMIT = 300
 export const VISITOR_LIMIT = 30
 export const WIDGET_ADDRESS_LIMIT = 60
 
+/** Passwords per minute that an address may try at one form (`<workflow>/<path>/<network>`). */
+export const FORM_PASSWORD_LIMIT = 20
+
 /**
  * What a request counts against: a team, a user, all FREE teams of a user together, or an IP address. What visitors of a
  * widget do counts against the widget, whose limit is that of its team's plan and which is not the team's own count, the
@@ -29,7 +32,16 @@ export const WIDGET_ADDRESS_LIMIT = 60
  */
 export type CountedCaller = { kind: (typeof COUNTED_KINDS)[number]; id: string }
 
-export const COUNTED_KINDS = ['TEAM', 'USER', 'FREE_TEAMS', 'IP', 'WIDGET', 'VISITOR', 'WIDGET_IP'] as const
+export const COUNTED_KINDS = [
+  'TEAM',
+  'USER',
+  'FREE_TEAMS',
+  'IP',
+  'WIDGET',
+  'VISITOR',
+  'WIDGET_IP',
+  'FORM_PASSWORD',
+] as const
 
 /** The kinds with the same limit for all. */
 const FIXED_LIMITS: Partial<Record<CountedCaller['kind'], number>> = {
@@ -37,6 +49,7 @@ const FIXED_LIMITS: Partial<Record<CountedCaller['kind'], number>> = {
   FREE_TEAMS: PLAN_LIMITS.FREE,
   VISITOR: VISITOR_LIMIT,
   WIDGET_IP: WIDGET_ADDRESS_LIMIT,
+  FORM_PASSWORD: FORM_PASSWORD_LIMIT,
 }
 
 /**

@@ -101,7 +101,9 @@ function edgeKey({ value }: PlacedElement<GraphEdge>): string {
 }
 
 function hookKey({ value }: PlacedElement<GraphNode>): string | undefined {
-  if (value.type !== 'WEBHOOK_TRIGGER' || value.disabled) return undefined
+  if (value.disabled) return undefined
+  if (value.type === 'FORM_TRIGGER') return JSON.stringify(['form', value.config.path])
+  if (value.type !== 'WEBHOOK_TRIGGER') return undefined
   return JSON.stringify([value.config.path, value.config.method])
 }
 

@@ -1,8 +1,10 @@
 import * as v from 'valibot'
+import { MAX_FILE_BYTES, MAX_RUN_FILES } from '../nodes/files.ts'
 import { described, refuseArrays, strictObject, strictRecord } from '../object.ts'
 
 const MAX_FIELDS = 100
 const MAX_TEXT = 10_000
+const MAX_ENTRIES = 1_000
 
 const label = v.pipe(v.string('must be a string'), v.maxLength(1_000, 'must have at most 1000 characters'))
 const size = v.pipe(
@@ -16,8 +18,26 @@ const choices = v.pipe(
   v.minLength(1, 'must not be empty'),
   v.maxLength(200, 'must have at most 200 entries'),
 )
-const TYPES = ['string', 'number', 'integer', 'boolean', 'array'] as const
-const FORMATS = ['email', 'date', 'date-time', 'uri', 'multiline'] as const
+const suffix = v.pipe(
+  v.string('must be a string'),
+  v.regex(
+    /^(\.[A-Za-z0-9]{1,20}|[a-z]+\/(\*|[a-z0-9.+-]{1,80}))$/,
+    'must be an extension such as .pdf, or a type such as image/*',
+  ),
+)
+const accepted = v.pipe(
+  v.array(suffix, 'must be an array'),
+  v.minLength(1, 'must not be empty'),
+  v.maxLength(50, 'must have at most 50 entries'),
+)
+const fileSize = v.pipe(
+  size,
+  v.minValue(1, 'must be at least 1'),
+  v.maxValue(MAX_FILE_BYTES, `must be at most ${MAX_FILE_BYTES}`),
+)
+const TYPES = ['string', 'number', 'integer', 'boolean', 'array', 'file'] as const
+const FORMATS = ['email', 'date', 'date-time', 'uri', 'multiline', 'password'] as const
+const LOOKS = ['radio', 'checkboxes', 'hidden', 'note'] as const
 
 const KEYWORDS = described(
   {
@@ -31,23 +51,68 @@ const KEYWORDS = described(
     maxLength: v.optional(size),
     minimum: v.optional(bound),
     maximum: v.optional(bound),
+    minItems: v.optional(size),
+    maxItems: v.optional(size),
+    show: v.optional(v.picklist(LOOKS, `must be one of ${LOOKS.join(', ')}`)),
+    placeholder: v.optional(label),
+    accept: v.optional(accepted),
+    maxBytes: v.optional(fileSize),
+    multiple: v.optional(v.boolean('must be true or false')),
   },
   {
-    type: 'What is filled in: a text, a number, yes or no, or a list.',
+    type: 'What is filled in: a text, a number, yes or no, a list, or a file.',
     title: 'What the field is called.',
     description: 'What is said about the field.',
     default: 'What stands in the field at first.',
     enum: 'The values of which one is chosen.',
-    format: 'What a text must be: an e-mail address, a date ... multiline has several lines.',
+    format:
+      'What a text must be: an e-mail address, a date ... multiline has several lines, password is not shown.',
     minLength: 'The fewest characters.',
     maxLength: 'The most characters.',
     minimum: 'The least number.',
     maximum: 'The greatest number.',
+    minItems: 'The fewest values of a list, or files.',
+    maxItems: 'The most values of a list, or files.',
+    show: 'How it looks: one of the values as radio buttons, several as checkboxes, hidden, or only a note to read.',
+    placeholder: 'What an empty field shows as an example.',
+    accept: 'The files that are taken: extensions such as .pdf, or types such as image/*.',
+    maxBytes: 'The most bytes of a file.',
+    multiple: 'Whether several files may be given.',
   },
 )
 
-const Field = only(KEYWORDS)
-type Field = v.InferOutput<typeof Field>
+const Field = v.pipe(
+  only(KEYWORDS),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    for (const [key, message] of findMisfits(dataset.value)) {
+      const path = { type: 'object', origin: 'value', input: dataset.value, key, value: undefined } as const
+      addIssue({ message, path: [path as v.ObjectPathItem] })
+    }
+  }),
+)
+export type FormField = v.InferOutput<typeof Field>
+
+/** The keywords of a field that contradict each other: nothing would check them, or nothing could be filled in. */
+function* findMisfits(field: v.InferOutput<ReturnType<typeof only<typeof KEYWORDS>>>) {
+  const { type, show } = field
+  const isFile = type === 'file'
+  for (const key of ['accept', 'maxBytes', 'multiple'] as const)
+    if (field[key] !== undefined && !isFile) yield [key, 'is only for a field of the type file'] as const
+  for (const key of ['minItems', 'maxItems'] as const)
+    if (field[key] !== undefined && type !== 'array' && !field.multiple)
+      yield [key, 'is only for a list, or several files'] as const
+  if ((field.minItems ?? 0) > (field.maxItems ?? Number.POSITIVE_INFINITY))
+    yield ['maxItems', 'must not be less than minItems'] as const
+  if (isFile)
+    for (const key of ['enum', 'default', 'format'] as const)
+      if (field[key] !== undefined) yield [key, 'cannot be set for a file'] as const
+  if (show === 'radio' && (!field.enum || type === 'array'))
+    yield ['show', 'radio needs an enum, of which one value is chosen'] as const
+  if (show === 'checkboxes' && (!field.enum || type !== 'array'))
+    yield ['show', 'checkboxes need the type array and an enum'] as const
+  if (show === 'hidden' && isFile) yield ['show', 'a file cannot be hidden'] as const
+}
 
 /**
  * The fields of a form, in the part of JSON Schema that a form can show. Other keywords are refused, not
@@ -89,12 +154,18 @@ export const formSchema = v.pipe(
 
 export type Form = v.InferOutput<typeof formSchema>
 
+/** The fields of a form that have a value: a note has none. */
+export function listFields({ properties }: Form): [name: string, field: FormField][] {
+  return Object.entries(properties).filter(([, { show }]) => show !== 'note')
+}
+
 /**
  * The schema of a form's values: one parse finds all that is wrong with a response. Drops fields that the
  * form lacks.
  */
-export function readForm({ properties, required }: Form) {
-  const entries = Object.entries(properties).map(([name, field]) => {
+export function readForm(form: Form) {
+  const { required } = form
+  const entries = listFields(form).map(([name, field]) => {
     const schema = describeField(field)
     if (field.default !== undefined) return [name, v.optional(schema, field.default as string)]
     return [name, required.includes(name) ? schema : v.optional(schema)]
@@ -102,15 +173,55 @@ export function readForm({ properties, required }: Form) {
   return strictObject(Object.fromEntries(entries) as Record<string, v.GenericSchema>)
 }
 
-function describeField(field: Field): v.GenericSchema {
+function describeField(field: FormField): v.GenericSchema {
+  const { type, multiple } = field
   const one = field.enum
     ? v.picklist(field.enum as string[], `must be one of ${field.enum.join(', ')}`)
-    : describeType(field)
-  if (field.type !== 'array') return one
-  return v.pipe(v.array(one, 'must be an array'), v.maxLength(1_000, 'must have at most 1000 entries'))
+    : type === 'file'
+      ? describeFile(field)
+      : describeType(field)
+  if (type !== 'array' && !multiple) return one
+  const least = field.minItems ?? 0
+  const most = Math.min(field.maxItems ?? MAX_ENTRIES, type === 'file' ? MAX_RUN_FILES : MAX_ENTRIES)
+  return v.pipe(
+    v.array(one, 'must be an array'),
+    v.check((list) => list.length >= least, `must have at least ${countOf(least)}`),
+    v.check((list) => list.length <= most, `must have at most ${countOf(most)}`),
+  )
 }
 
-function describeType({ type, format, minLength, maxLength, minimum, maximum }: Field): v.GenericSchema {
+function countOf(entries: number): string {
+  return entries === 1 ? 'one entry' : `${entries} entries`
+}
+
+const FileFacts = v.object({
+  file: v.object({
+    id: v.pipe(v.string(), v.uuid()),
+    name: v.string(),
+    mimeType: v.string(),
+    bytes: v.number(),
+  }),
+})
+
+/** A file that was stored before: its value is `{file: {id, name, mimeType, bytes}}`. */
+function describeFile({ accept, maxBytes }: FormField): v.GenericSchema {
+  return v.pipe(
+    v.custom<v.InferOutput<typeof FileFacts>>((value) => v.is(FileFacts, value), 'must be a file'),
+    v.check(({ file }) => isAccepted(file, accept), `must be a file of the type ${accept?.join(', ')}`),
+    v.check(({ file }) => file.bytes <= (maxBytes ?? MAX_FILE_BYTES), `must have at most ${maxBytes} bytes`),
+  )
+}
+
+function isAccepted({ name, mimeType }: { name: string; mimeType: string }, accept?: string[]): boolean {
+  if (!accept) return true
+  const type = mimeType.split(';')[0]!.trim().toLowerCase()
+  return accept.some((one) => {
+    if (one.startsWith('.')) return name.toLowerCase().endsWith(one.toLowerCase())
+    return one.endsWith('/*') ? type.startsWith(one.slice(0, -1)) : type === one
+  })
+}
+
+function describeType({ type, format, minLength, maxLength, minimum, maximum }: FormField): v.GenericSchema {
   if (type === 'boolean') return v.boolean('must be true or false')
   if (type === 'number' || type === 'integer') {
     return v.pipe(
@@ -137,7 +248,7 @@ const FORMAT_SCHEMAS: Partial<Record<(typeof FORMATS)[number], v.GenericSchema>>
   uri: v.pipe(v.string(), v.url()),
 }
 
-function hasFormat(value: string, format: Field['format']): boolean {
+function hasFormat(value: string, format: FormField['format']): boolean {
   const schema = format && FORMAT_SCHEMAS[format]
   return !schema || v.is(schema, value)
 }

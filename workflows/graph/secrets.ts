@@ -8,6 +8,7 @@ const SECRETS: Record<string, string[][]> = {
     ['secretHeader', 'value'],
     ['signature', 'secret'],
   ],
+  FORM_TRIGGER: [['password', 'value']],
   CRYPTO: [['secret']],
 }
 

@@ -7,6 +7,7 @@ import { DATABASE_NODES } from './databases.ts'
 import { DOCUMENT_NODES } from './documents.ts'
 import { FLOW_NODES } from './flow.ts'
 import { FORMAT_NODES } from './formats.ts'
+import { FORM_NODES } from './forms.ts'
 import { GROUP_NODES } from './groups.ts'
 import { GUARDRAIL_NODES } from './guardrails.ts'
 import { ITEM_NODES } from './items.ts'
@@ -38,6 +39,7 @@ export const NODES = {
   ...GUARDRAIL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
+  ...FORM_NODES,
   ...AGENT_NODES,
 } as const satisfies Record<string, NodeType>
 

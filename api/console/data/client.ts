@@ -66,9 +66,15 @@ export async function askRaw(
   return ask(addressOf(path), { method, headers, body: JSON.stringify(json) })
 }
 
-/** Sends a file as it is, without reading it into memory. */
-export async function sendFile(path: string, file: Blob, type: string): Promise<Response> {
-  return ask(addressOf(path), { method: 'POST', headers: { 'Content-Type': type }, body: file })
+/** Sends a file as it is, without reading it into memory; with its `name` if the service is to know it. */
+export async function sendFile(path: string, file: Blob, type: string, name?: string): Promise<Response> {
+  const named = name && `attachment; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, percent)}`
+  const headers = { 'Content-Type': type, ...(named ? { 'Content-Disposition': named } : {}) }
+  return ask(addressOf(path), { method: 'POST', headers, body: file })
+}
+
+function percent(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }
 
 /** What passes: the service is away or restarting, or asks to come again later. */

@@ -220,5 +220,5 @@ function View({ store, types, readOnly, editing }: EditorProps & { editing: Edit
 
 /** Whether calls from outside start executions at this node. */
 function isCalled({ type, disabled }: EditorNode): boolean {
-  return !disabled && (type === 'WEBHOOK_TRIGGER' || type === 'CHAT_TRIGGER')
+  return !disabled && ['WEBHOOK_TRIGGER', 'FORM_TRIGGER', 'CHAT_TRIGGER'].includes(type)
 }

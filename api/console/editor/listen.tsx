@@ -1,5 +1,6 @@
 import { useEffect } from 'react'
 import { Link } from 'wouter'
+import { addressOf } from '../data/client.ts'
 import { go } from '../kit/address.ts'
 import { Button } from '../kit/controls/button.tsx'
 import { CopyButton } from '../kit/controls/copy.tsx'
@@ -55,6 +56,9 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
           {live.map((hook) => (
             <Line key={hook.node.id} hook={hook} name="Live" />
           ))}
+          {listening.data?.forms.map((form) => (
+            <Page key={form.nodeId} url={addressOf(`/forms-test/${id}/${form.path}`)} />
+          ))}
         </>
       )}
       <p className="quiet">
@@ -62,6 +66,18 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
         {workflow?.active ? `; live ones version ${workflow.version}, which is published.` : '.'}
       </p>
     </section>
+  )
+}
+
+function Page({ url }: { url: string }) {
+  return (
+    <div className="listen-line">
+      <Pill>Test</Pill>
+      <a className="linked" href={url} target="_blank" rel="noopener noreferrer">
+        Open the form
+      </a>
+      <CopyButton text={url} label="Copy the address of the form" />
+    </div>
   )
 }
 

@@ -24,6 +24,7 @@ const TRIGGERS = [
   'MANUAL',
   'API',
   'WEBHOOK',
+  'FORM',
   'SCHEDULE',
   'CHAT',
   'SUB_WORKFLOW',

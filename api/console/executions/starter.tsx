@@ -7,6 +7,7 @@ type Starter = NonNullable<ExecutionItem['startedBy']>
 const THINGS: Partial<Record<Starter['kind'], string>> = {
   VISITOR: 'a visitor of a widget',
   WEBHOOK: 'its webhook',
+  FORM: 'its form',
   SCHEDULE: 'its schedule',
   FAILURE: 'the failure of another workflow',
   EVALUATION: 'an evaluation',

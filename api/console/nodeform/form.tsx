@@ -6,6 +6,7 @@ import type { NodeType } from './data.ts'
 import { WebhookAddress } from './fields/address.tsx'
 import { FAILURE_PATHS, FailureFields, tellFailure } from './fields/failure.tsx'
 import { type Edit, editKey } from './fields/field.ts'
+import { FormAddress } from './fields/formaddress.tsx'
 import { ITEM_PATHS, ItemFields, wayOf, worksOnItems } from './fields/items.tsx'
 import { NameFields } from './fields/names.tsx'
 import { UnknownKeys } from './fields/unknown.tsx'
@@ -51,6 +52,7 @@ export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
       <OtherFaults known={Object.keys(properties)} />
       <UnknownKeys held={node.config} known={Object.keys(properties)} path="config" edit={editConfig} />
       {node.type === 'WEBHOOK_TRIGGER' && <WebhookAddress />}
+      {node.type === 'FORM_TRIGGER' && <FormAddress />}
       {main.map(field)}
       {main.length + more.length === 0 && <p className="quiet">There is nothing to set here.</p>}
       {more.length > 0 && (

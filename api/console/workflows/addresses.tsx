@@ -18,13 +18,17 @@ export function Addresses({ workflow }: { workflow: Workflow }) {
   const may = useRole(workflow.teamId)
   const hooks = findHooks(workflow)
   const chats = workflow.nodes.some((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
-  if (hooks.length === 0 && !chats) return null
+  const forms = workflow.nodes.filter((node) => node.type === 'FORM_TRIGGER' && !node.disabled)
+  if (hooks.length === 0 && forms.length === 0 && !chats) return null
   return (
     <section className="workflow-part">
       <h2>Addresses</h2>
       <div className="stack">
         {hooks.map((hook) => (
           <Address key={hook.node.id} hook={hook} active={workflow.active} tries={may('OPERATOR')} />
+        ))}
+        {forms.map((node) => (
+          <PageAddress key={node.id} workflow={workflow} node={node} />
         ))}
         {chats && <ChatAddress workflow={workflow} />}
       </div>
@@ -120,6 +124,29 @@ async function readAnswer(response: Response): Promise<Answer> {
     // An answer of a workflow may be anything.
   }
   return { status: response.status, text: text.slice(0, 20_000), executionId }
+}
+
+function PageAddress({ workflow, node }: { workflow: Workflow; node: Workflow['nodes'][number] }) {
+  const { path, access } = node.config as { path: string; access?: string }
+  const url = addressOf(`/forms/${workflow.id}/${encodeURIComponent(path)}`)
+  return (
+    <div className="panel workflow-address">
+      <div className="row">
+        <Pill tone="busy">FORM</Pill>
+        <strong>{nameOf(node)}</strong>
+        {access === 'password' && <span className="quiet">asks for a password</span>}
+        {access === 'members' && <span className="quiet">for members of the team</span>}
+        {workflow.active ? (
+          <a className="linked" href={url} target="_blank" rel="noopener noreferrer">
+            Open the page
+          </a>
+        ) : (
+          <Pill tone="warn">Is there once the workflow is active</Pill>
+        )}
+      </div>
+      <Copied label="the address" text={url} />
+    </div>
+  )
 }
 
 function ChatAddress({ workflow }: { workflow: Workflow }) {

@@ -34,6 +34,16 @@ const ListeningSchema = v.pipe(
       ),
       v.description('The webhooks of this version'),
     ),
+    forms: v.pipe(
+      v.array(
+        v.object({
+          nodeId: v.pipe(v.string(), v.examples(['ask'])),
+          path: v.pipe(v.string(), v.examples(['contact'])),
+          url: v.pipe(v.string(), v.description('The page for tests')),
+        }),
+      ),
+      v.description('The forms of this version'),
+    ),
   }),
   v.title('Listening'),
 )
@@ -42,8 +52,12 @@ const LISTENING_RESPONSE = { description: 'How test calls are heard', schema: Li
 
 /** The routes by which an editor listens for test calls of a workflow's webhooks. */
 export function createListeningRoutes({ publicUrl }: ApiDeps) {
-  const show = ({ hooks, ...listening }: Listening) => ({
+  const show = ({ hooks, forms, ...listening }: Listening) => ({
     ...listening,
+    forms: forms.map((form) => ({
+      ...form,
+      url: `${publicUrl}/forms-test/${listening.workflowId}/${encodeURIComponent(form.path)}`,
+    })),
     hooks: hooks.map((hook) => ({
       ...hook,
       url: `${publicUrl}/hooks-test/${listening.workflowId}/${encodeURIComponent(hook.path)}`,
@@ -68,7 +82,7 @@ export function createListeningRoutes({ publicUrl }: ApiDeps) {
         id: 'listenForCalls',
         summary: 'Listen for test calls',
         description:
-          'Opens `/hooks-test/:workflowId/:path` for two minutes: calls execute the draft, or the published version ' +
+          'Opens `/hooks-test/:workflowId/:path` and `/forms-test/:workflowId/:path` for two minutes: calls execute the draft, or the published version ' +
           'if there is no draft. Another request within this time keeps it open for longer. A delivery that is sent ' +
           'again starts nothing within this time; once it was closed and opened anew, it does.',
         role: 'BUILDER',

@@ -1,18 +1,24 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import { readDispositionName } from '../../../activities/files/disposition.ts'
 import {
   APPROVAL_STATUSES,
   decideApproval,
+  demandFileField,
   listApprovals,
   readApproval,
 } from '../../../db/executions/waits/approvals.ts'
 import { DECISIONS } from '../../../db/executions/waits/pauses.ts'
+import type { StoredFile } from '../../../db/files/store.ts'
 import type { ApiDeps, AppEnv } from '../../env.ts'
+import { receiveFile } from '../../files/receive.ts'
 import { accept } from '../../http/accept.ts'
+import { readChunks } from '../../http/body.ts'
 import { ById, boundedString, objectField, uuidField } from '../../http/fields.ts'
 import { paging } from '../../http/query.ts'
 import { countSchema, idSchema, pageSchema, timeSchema } from '../../http/responses.ts'
 import { carryOutErrands } from '../../outbox.ts'
+import { createSeats } from '../seats.ts'
 
 const ApprovalListQuery = v.object({
   teamId: uuidField,
@@ -96,8 +102,24 @@ const ApprovalSchema = v.pipe(
   v.title('Approval'),
 )
 
+const UploadSchema = v.pipe(
+  v.object({
+    file: v.object({
+      id: idSchema,
+      name: v.pipe(v.string(), v.examples(['contract.pdf'])),
+      mimeType: v.pipe(v.string(), v.examples(['application/pdf'])),
+      bytes: countSchema,
+    }),
+  }),
+  v.title('UploadedFile'),
+)
+
+/** How many files for approvals one process takes in at once, and from one person and team. */
+const UPLOADS = { ofTeam: 8, ofPerson: 4, ofAll: 200 }
+
 /** The routes of approvals, for which an execution waits until people have decided. */
 export function createApprovalRoutes(deps: ApiDeps) {
+  const seats = createSeats('uploads', UPLOADS)
   return new Hono<AppEnv>()
     .get(
       '/api/approvals',
@@ -137,7 +159,8 @@ export function createApprovalRoutes(deps: ApiDeps) {
           'Approves or rejects. Only its approvers may do so (403). After the response, the execution ' +
           'follows the decision, as soon as enough people have approved or one has rejected. The response ' +
           'is 409 if the approval has been decided, its deadline has passed or its execution has ended, ' +
-          'and 400 with all problems if the form is not valid. A rejection needs no form.',
+          'and 400 with all problems if the form is not valid. A rejection needs no form. The value of a file is what ' +
+          '`sendApprovalFile` has answered.',
         role: 'OPERATOR',
         of: 'pauses',
         params: ById,
@@ -151,6 +174,41 @@ export function createApprovalRoutes(deps: ApiDeps) {
         const { approval, errand } = await decideApproval(c.get('scope'), id, c.req.valid('json'))
         if (errand) await carryOutErrands(deps, [errand])
         return c.json(approval)
+      },
+    )
+    .post(
+      '/api/approvals/:id/files',
+      accept({
+        id: 'sendApprovalFile',
+        tag: 'Approvals',
+        summary: 'Send a file for the form of an approval',
+        description:
+          'The body is the file, of the type that its Content-Type says and with the name in its Content-Disposition ' +
+          '(`attachment; filename="contract.pdf"`). The response is the value for the form; a file that no decision ' +
+          'names within an hour is deleted. Only those who may decide the approval may send one (403).',
+        role: 'OPERATOR',
+        of: 'pauses',
+        params: ById,
+        anyBody: true,
+        responses: { 201: { description: 'The file', schema: UploadSchema } },
+        faults: [409],
+      }),
+      async (c) => {
+        const scope = c.get('scope')
+        const { teamId, most } = await demandFileField(scope, c.req.valid('param').id)
+        const leave = seats.take(scope.userId ?? '', teamId)
+        try {
+          const given = c.req.header('content-length')
+          const { body } = await receiveFile(deps.store, teamId, readChunks(c), {
+            name: readDispositionName(c.req.header('content-disposition')) ?? '',
+            mimeType: c.req.header('content-type') ?? '',
+            length: given === undefined ? undefined : Number(given),
+            maxBytes: most,
+          })
+          return c.json(body as { file: StoredFile }, 201)
+        } finally {
+          leave()
+        }
       },
     )
 }

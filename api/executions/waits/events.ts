@@ -43,7 +43,9 @@ const WaitSchema = v.pipe(
     createdAt: timeSchema,
     resumeUrl: v.pipe(
       v.nullable(v.string()),
-      v.description('For an event, the URL at which anybody can resume the node, once, with a POST request'),
+      v.description(
+        'For an event, the URL at which anybody can resume the node, once, with a POST request; for a FORM that of its page',
+      ),
     ),
   }),
   v.title('Wait'),
@@ -65,7 +67,7 @@ export function createWaitRoutes(deps: ApiDeps, readAway: BodyReader) {
         id: 'listWaits',
         tag: 'Executions',
         summary: 'List what an execution waits for',
-        description: 'Lists the approvals and events that its nodes wait for at the moment.',
+        description: 'Lists the approvals, events and forms that its nodes wait for at the moment.',
         role: 'OPERATOR',
         of: 'executions',
         params: ById,
@@ -78,7 +80,10 @@ export function createWaitRoutes(deps: ApiDeps, readAway: BodyReader) {
         const page = await listEventWaits(c.get('scope'), c.req.valid('param').id, c.req.valid('query'))
         const content = page.content.map(({ resumeToken, ...wait }) => ({
           ...wait,
-          resumeUrl: resumeToken === null ? null : `${deps.publicUrl}/resume/${resumeToken}`,
+          resumeUrl:
+            resumeToken === null
+              ? null
+              : `${deps.publicUrl}/${wait.kind === 'FORM' ? 'form' : 'resume'}/${resumeToken}`,
         }))
         return c.json({ ...page, content })
       },

@@ -12,7 +12,7 @@ const LEASE_SECONDS = 120
 
 /** The answer of a test address without a listener: the same for a workflow that does not exist. */
 const NOT_LISTENING =
-  'No editor listens for test calls of this webhook: open the workflow, choose Listen, and call again within two minutes'
+  'No editor listens for test calls of this workflow: open the workflow, choose Listen, and call again within two minutes'
 
 /** A webhook as it can be called for a test. */
 type TestHook = { nodeId: string; method: string; path: string }
@@ -27,6 +27,8 @@ export type Listening = {
   draft: boolean
   until: Date | null
   hooks: TestHook[]
+  /** Its forms, which can be filled in for a test. */
+  forms: Omit<TestHook, 'method'>[]
 }
 
 /**
@@ -87,6 +89,21 @@ export async function purgeListeners(store: Store): Promise<void> {
  * be inactive. Throws NOT_FOUND while no editor listens, and if there are none.
  */
 export async function findTestWebhooks(store: Store, workflowId: string, path: string): Promise<Webhook[]> {
+  const { workflow, lease } = await readListened(store, workflowId)
+  const hooks = listWebhooksAt(workflow, path)
+  if (hooks.length === 0)
+    throw new Fault(
+      'NOT_FOUND',
+      'The version that is tested has no webhook at this path; a draft counts once it is saved',
+    )
+  return hooks.map((hook) => ({ ...hook, test: { lease } }))
+}
+
+/** The version of a workflow that is tested while an editor listens, and since when. Throws NOT_FOUND while none does. */
+export async function readListened(
+  store: Store,
+  workflowId: string,
+): Promise<{ workflow: StartableWorkflow; lease: string }> {
   const first = await selectListeners(store, workflowId)
     .select('lease')
     .orderBy('since')
@@ -94,13 +111,7 @@ export async function findTestWebhooks(store: Store, workflowId: string, path: s
     .executeTakeFirst()
   const tested = first && (await readTested(store, workflowId))
   if (!tested) throw new Fault('NOT_FOUND', NOT_LISTENING)
-  const hooks = listWebhooksAt(tested.workflow, path)
-  if (hooks.length === 0)
-    throw new Fault(
-      'NOT_FOUND',
-      'The version that is tested has no webhook at this path; a draft counts once it is saved',
-    )
-  return hooks.map((hook) => ({ ...hook, test: { lease: first.lease } }))
+  return { workflow: tested.workflow, lease: first.lease }
 }
 
 function selectListeners(store: Store, workflowId: string) {
@@ -118,7 +129,10 @@ async function describeListening(store: Store, workflowId: string, until: Date |
     const { method } = readWebhook(workflow, node)
     return { nodeId: node.id, method, path: String(node.config.path) }
   })
-  return { workflowId, version: workflow.version, draft, until, hooks }
+  const forms = workflow.graph.nodes
+    .filter((node) => node.type === 'FORM_TRIGGER' && !node.disabled)
+    .map((node) => ({ nodeId: node.id, path: String(node.config.path) }))
+  return { workflowId, version: workflow.version, draft, until, hooks, forms }
 }
 
 async function readTested(

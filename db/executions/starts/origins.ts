@@ -88,6 +88,7 @@ export type Start =
   | From<'SINGLE_NODE', 'right' | 'onlyNode', 'idempotencyKey' | 'asked' | 'given' | 'adopt' | 'draft'>
   | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
   | From<'WEBHOOK', never, 'id' | 'once' | 'adopt' | 'draft' | 'renew'>
+  | From<'FORM', never, 'id' | 'adopt' | 'draft' | 'renew'>
   | From<'SCHEDULE', 'id'>
   | From<'CHAT', 'id' | 'chatSessionId' | 'adopt', 'right'>
   | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>

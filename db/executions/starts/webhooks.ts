@@ -125,7 +125,7 @@ export async function checkWebhookSecret(
   const { secretHeader } = hook.node.config as TriggerConfig
   if (hook.secretHeader === null || !secretHeader) return
   const secret = secretHeader.value ?? (await openHookSecret(store, hook, secretHeader.credentialId))
-  if (given === undefined || !timingSafeEqual(digest(given), digest(secret))) {
+  if (given === undefined || !isSameSecret(given, secret)) {
     throw new Fault('UNAUTHENTICATED', `The header ${hook.secretHeader} must hold the secret of this webhook`)
   }
 }
@@ -149,14 +149,18 @@ export async function beginWebhookSignature(
  * Opens the secret of a webhook for one call. Without its credential no call can be let in. That is not the caller's
  * fault: a call may succeed once the workflow has another credential.
  */
-async function openHookSecret(store: Store, { workflow }: Webhook, id: unknown): Promise<string> {
+export async function openHookSecret(
+  store: Store,
+  { workflow }: Pick<Webhook, 'workflow'>,
+  id: unknown,
+): Promise<string> {
   try {
     const { type, data } = await openTeamCredential(store, workflow.teamId, String(id))
     if (type === 'SIGNATURE' && typeof data.secret === 'string') return data.secret
   } catch (error) {
     if (!(error instanceof Fault && error.code === 'NOT_FOUND')) throw error
   }
-  throw new Fault('UNAVAILABLE', 'The credential that this webhook checks its calls with no longer exists', {
+  throw new Fault('UNAVAILABLE', 'The credential that calls are checked with here no longer exists', {
     retryAfter: 60,
   })
 }
@@ -202,12 +206,17 @@ export async function startWebhook(
  * The workflow as it is now, for a call that was judged by what was remembered of it. Throws NOT_FOUND if it is gone or
  * inactive, and UNAVAILABLE if its webhook is another one now.
  */
-async function renewWorkflow(store: Store, { workflow, node }: Webhook): Promise<StartableWorkflow> {
+export async function renewWorkflow(
+  store: Store,
+  { workflow, node }: Pick<Webhook, 'workflow' | 'node'>,
+  noun = 'webhook',
+): Promise<StartableWorkflow> {
   const now = await readStartable(store, workflow.id, () => true)
-  if (!now?.active) throw missing('webhook')
+  if (!now?.active) throw missing(noun)
   const same = now.graph.nodes.find(({ id }) => id === node.id)
-  if (same && isWebhook(same) && isDeepStrictEqual(same.config, node.config)) return now
-  throw new Fault('UNAVAILABLE', 'The webhook has just changed; try again', { retryAfter: 1 })
+  if (same && same.type === node.type && !same.disabled && isDeepStrictEqual(same.config, node.config))
+    return now
+  throw new Fault('UNAVAILABLE', `The ${noun} has just changed; try again`, { retryAfter: 1 })
 }
 
 /** Notes that a request waits for the execution's response. To be called before its run is started. */
@@ -285,6 +294,11 @@ type TriggerConfig = {
   files?: WebhookFiles
   rawBody?: boolean
   largeNumbers?: LargeNumbers
+}
+
+/** Compares in constant time. */
+export function isSameSecret(given: string, secret: string): boolean {
+  return timingSafeEqual(digest(given), digest(secret))
 }
 
 function digest(text: string): Buffer {

@@ -1,6 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import * as v from 'valibot'
-import { type Form, readForm } from '../../../workflows/graph/form.ts'
+import { type Form, listFields, readForm } from '../../../workflows/graph/form.ts'
+import { MAX_FILE_BYTES } from '../../../workflows/nodes/files.ts'
 import { describeIssues } from '../../../workflows/problem.ts'
 import { splitStep, stepKey } from '../../../workflows/run/walk.ts'
 import { covers, type Role } from '../../acts.ts'
@@ -8,6 +9,8 @@ import { change } from '../../change.ts'
 import { chatPrivacyOf, isHiddenFrom } from '../../chat/privacy.ts'
 import { json, type Tx } from '../../connection.ts'
 import { Fault, invalid, missing } from '../../fault.ts'
+import { claimFiles } from '../../files/claim.ts'
+import { findFiles } from '../../files/named.ts'
 import { type Errand, enqueue } from '../../outbox.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
 import type { DB } from '../../schema.ts'
@@ -130,6 +133,7 @@ export async function decideApproval(
       throw new Fault('CONFLICT', 'You have already approved this; another approver must decide')
     }
     const form = checkForm(row.form, input)
+    if (row.form) await claimFiles(tx, row, findFiles(form))
     const at = new Date().toISOString()
     const decisions = [...row.decisions, { decision, by: person, at, comment: input.comment ?? null, form }]
     const enough = decision === 'rejected' || decisions.length >= row.required
@@ -168,6 +172,26 @@ export async function decideApproval(
       },
     }
   })
+}
+
+/**
+ * The team of an approval that the caller may decide now, and the most bytes that a file of its form may have: for a file
+ * that is sent before the decision. Throws NOT_FOUND, FORBIDDEN, and CONFLICT if the form takes no file or the approval is
+ * settled.
+ */
+export async function demandFileField(scope: Scope, id: string): Promise<{ teamId: string; most: number }> {
+  const row = await findApproval(scope.store.db, id)
+  if (!row) throw missing('approval')
+  demand(scope, row.teamId, 'OPERATOR')
+  const refusal = findRefusal(row, scope)
+  if (refusal) throw new Fault('FORBIDDEN', refusal)
+  demandOpen(row)
+  const fields = row.form ? listFields(row.form).filter(([, { type }]) => type === 'file') : []
+  if (fields.length === 0) throw new Fault('CONFLICT', 'The form of this approval takes no file')
+  return {
+    teamId: row.teamId,
+    most: Math.max(...fields.map(([, { maxBytes }]) => maxBytes ?? MAX_FILE_BYTES)),
+  }
 }
 
 function checkForm(form: Form | null, input: { decision: string; form?: unknown }) {

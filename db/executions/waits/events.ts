@@ -1,4 +1,3 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import { sql } from 'kysely'
 import { stepKey } from '../../../workflows/run/walk.ts'
 import { change } from '../../change.ts'
@@ -9,12 +8,16 @@ import { type Errand, enqueue } from '../../outbox.ts'
 import { readOwner } from '../../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../../page.ts'
 import { accountScope, demand, type Origin, type Scope, type Store } from '../../scope.ts'
-import { type Keys, purposeKey } from '../../seal.ts'
+import type { Keys } from '../../seal.ts'
 import { nodeExecutionId } from '../records/projection.ts'
 import { writeData } from './jsontext.ts'
 import { holdExecution, type NodeInstance, type PAUSE_KINDS, showPlace } from './pauses.ts'
+import { makePlaceToken, readPlaceToken } from './places.ts'
 
-/** An open pause. `resumeToken` is for an event's one-time URL, which works once; null for an approval. */
+/**
+ * An open pause. `resumeToken` is for the one-time URL of an event or a form's page, which works once; null for an
+ * approval.
+ */
 export type EventWait = {
   id: string
   kind: (typeof PAUSE_KINDS)[number]
@@ -55,9 +58,14 @@ export async function listEventWaits(
     ...row,
     kind: row.kind as EventWait['kind'],
     ...showPlace(row.iteration),
-    resumeToken: row.kind === 'EVENT' ? makeResumeToken(store.keys, { executionId, ...row }) : null,
+    resumeToken: makeTokenOf(store.keys, { executionId, ...row }),
   }))
   return makePage(content, total, query)
+}
+
+function makeTokenOf(keys: Keys, pause: WaitPlace & { kind: string }): string | null {
+  if (pause.kind === 'EVENT') return makeResumeToken(keys, pause)
+  return pause.kind === 'FORM' ? makePlaceToken(keys, 'form', pause) : null
 }
 
 /**
@@ -88,8 +96,6 @@ export async function sendEvent(
   })
 }
 
-const PURPOSE = 'resume'
-
 type WaitPlace = Omit<NodeInstance, 'nodeName'>
 
 /**
@@ -97,8 +103,7 @@ type WaitPlace = Omit<NodeInstance, 'nodeName'>
  * waits.
  */
 export function makeResumeToken(keys: Keys, { executionId, nodeId, iteration }: WaitPlace): string {
-  const head = Buffer.from([keys.current, executionId, nodeId, iteration].join('|')).toString('base64url')
-  return `${head}.${sign(keys, keys.current, head)}`
+  return makePlaceToken(keys, 'resume', { executionId, nodeId, iteration })
 }
 
 /**
@@ -121,7 +126,7 @@ export async function demandResumable(
 }
 
 function demandPlace(store: Store, token: string): WaitPlace {
-  const place = readToken(store.keys, token)
+  const place = readPlaceToken(store.keys, 'resume', token)
   if (!place) throw new Fault('NOT_FOUND', 'There is nothing to resume at this address')
   return place
 }
@@ -174,7 +179,7 @@ export async function resumeWait(
 }
 
 /** Queues the errand that signals the run to look at the node's pause. */
-async function queueNudge(
+export async function queueNudge(
   tx: Tx,
   executionId: string,
   { nodeId, iteration }: Omit<WaitPlace, 'executionId'>,
@@ -182,22 +187,4 @@ async function queueNudge(
   const errand = { kind: 'SIGNAL', subjectId: executionId, key: stepKey(nodeId, iteration) } as const
   await enqueue(tx, errand.kind, [executionId], errand.key)
   return errand
-}
-
-function readToken(keys: Keys, token: string): WaitPlace | undefined {
-  const [head = '', mac = ''] = token.split('.')
-  const [keyId = '', executionId = '', nodeId = '', iteration = ''] = Buffer.from(head, 'base64url')
-    .toString()
-    .split('|')
-  if (!keys.byId.has(keyId)) return undefined
-  const expected = Buffer.from(sign(keys, keyId, head))
-  const given = Buffer.from(mac)
-  const genuine = given.length === expected.length && timingSafeEqual(given, expected)
-  return genuine ? { executionId, nodeId, iteration } : undefined
-}
-
-function sign(keys: Keys, keyId: string, head: string): string {
-  return createHmac('sha256', purposeKey(keys, PURPOSE, keyId))
-    .update(head)
-    .digest('base64url')
 }

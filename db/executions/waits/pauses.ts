@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Form } from '../../../workflows/graph/form.ts'
 import { splitStep } from '../../../workflows/run/walk.ts'
 import { write } from '../../change.ts'
 import type { Tx } from '../../connection.ts'
@@ -21,7 +22,7 @@ export function showPlace(path: string): { iteration: string | null; step: numbe
 export const PAUSE_STATUSES = ['OPEN', 'APPROVED', 'REJECTED', 'RECEIVED', 'EXPIRED', 'ABANDONED'] as const
 type PauseStatus = (typeof PAUSE_STATUSES)[number]
 
-export const PAUSE_KINDS = ['APPROVAL', 'EVENT'] as const
+export const PAUSE_KINDS = ['APPROVAL', 'EVENT', 'FORM'] as const
 
 export type DecidedBy = { id: string | null; name: string; email: string | null }
 
@@ -36,9 +37,18 @@ export type Decision = {
   form: Record<string, unknown> | null
 }
 
+/** A page that asks, as it is shown. */
+export type FormPage = {
+  form: Form
+  title: string | null
+  description: string | null
+  button: string | null
+}
+
 /** What a node waits for; without a limit of time if `timeoutMs` is null. */
 export type PauseRequest = { timeoutMs: number | null } & (
   | { kind: 'EVENT'; name: string }
+  | { kind: 'FORM'; form: FormPage }
   | {
       kind: 'APPROVAL'
       message: string | null
@@ -65,6 +75,7 @@ export async function openPause(
   const { executionId, nodeId, iteration } = spot
   const id = nodeExecutionId(executionId, nodeId, iteration)
   const approval = request.kind === 'APPROVAL' ? request : undefined
+  const form = request.kind === 'EVENT' ? undefined : request.form
   const name = request.kind === 'EVENT' ? request.name : null
   // The lock keeps the execution from ending before the row is there to be abandoned with it.
   await write(store, (tx) =>
@@ -76,7 +87,7 @@ export async function openPause(
       approvers, approver_ids, form, required, self_approval, deadline)
     select ${id}, id, team_id, workflow_id, ${request.kind}, ${nodeId}, ${cleanText(spot.nodeName)}, ${iteration},
       ${name}, ${approval?.message ?? null}, ${approval?.approvers ?? []}::text[], ${approval?.approverIds ?? []}::uuid[],
-      ${approval?.form ? JSON.stringify(approval.form) : null}::json, ${approval?.required ?? 1}::integer,
+      ${form ? JSON.stringify(form) : null}::json, ${approval?.required ?? 1}::integer,
       ${approval?.selfApproval ?? true}::boolean,
       clock_timestamp() + ${request.timeoutMs}::float8 * interval '1 millisecond'
     from run on conflict (id) do nothing`.execute(tx),

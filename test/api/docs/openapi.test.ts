@@ -54,14 +54,18 @@ test('every operation says what it does, for whom, and how it responds', () => {
       'post /api/auth/register': '202',
       'get /api/executions/{id}': '304',
     }
-    const chosen = choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : (others[at] ?? '')
+    // A page of a form may lead on at once.
+    const leads = /^get \/form(-progress)?\//.test(at) ? '303' : undefined
+    const chosen =
+      leads ?? (choices.includes(at) ? '200' : at.endsWith('/files/{fileId}') ? '206' : (others[at] ?? ''))
     const beside = /\/hooks(-test)?\//.test(at) ? 'default' : /\/(events|stream)$/.test(at) ? '204' : chosen
     const replies = Object.entries(responses)
       .filter(([status]) => status !== beside)
       .map(([status, reply]) => [status, resolveResponse(reply, document)] as const)
     expect([at, replies.filter(([status]) => Number(status) < 400).length]).toEqual([at, 1])
     for (const [status, { content, headers }] of replies) {
-      const bodiless = status === '204' || (at === 'post /api/executions/{id}/cancel' && status === '200')
+      const bodiless =
+        ['204', '303'].includes(status) || (at === 'post /api/executions/{id}/cancel' && status === '200')
       const type = {
         'get /api/docs': 'text/html',
         'get /api/docs/guide': 'text/html',
@@ -85,7 +89,9 @@ test('every operation says what it does, for whom, and how it responds', () => {
       const told =
         (at === 'get /api/oauth2/callback' && TOLD.includes(status)) ||
         (at.includes(' /mail/') && status === '404')
-      const media = (Number(status) < 400 || told) && type ? type : 'application/json'
+      // Whatever goes wrong with a form is said on a page, but for a wrong host, which is refused before.
+      const isForm = / \/form(s|s-test|-progress)?\//.test(at) && status !== '421'
+      const media = isForm ? 'text/html' : (Number(status) < 400 || told) && type ? type : 'application/json'
       const also = {
         'get /api/executions/team/{teamId}/export': 'text/csv',
         'get /api/monitoring/teams/{teamId}/export': 'text/csv',

@@ -39,6 +39,11 @@ test('every route that reads a body from a stranger has limits of its own, and a
     '/resume/:token',
     '/hooks/:workflowId/:path',
     '/hooks-test/:workflowId/:path',
+    '/forms/:workflowId/:path',
+    '/forms/:workflowId/:path/password',
+    '/forms-test/:workflowId/:path',
+    '/forms-test/:workflowId/:path/password',
+    '/form/:token',
   ])
   const login = (body: string | ReadableStream, more = {}) =>
     service.app.request('/api/auth/login', {

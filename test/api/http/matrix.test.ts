@@ -72,6 +72,16 @@ const OWN_GUARD = new Set([
   'openVisitorSession',
   'postVisitorMessage',
   'listVisitorMessages',
+  // Nor have people who fill in forms: passwords, sessions and one-time addresses do.
+  'showForm',
+  'sendForm',
+  'sendFormPassword',
+  'showTestForm',
+  'sendTestForm',
+  'sendTestFormPassword',
+  'showFormStep',
+  'sendFormStep',
+  'followForm',
 ])
 
 /** Acts whose example finds nothing to do, and what only reads, so that there is no transaction. */
@@ -81,6 +91,8 @@ const IDLE = new Set([
   'checkText',
   'testGuardrailRule',
   'receiveTraces',
+  // A file that no decision names is deleted.
+  'sendApprovalFile',
 ])
 
 /**
@@ -197,6 +209,7 @@ const ENTRIES: Record<string, string[]> = {
   sendEvent: ['EVENT_SENT'],
   resumeExecution: ['EVENT_SENT'],
   decideApproval: ['APPROVAL_DECIDED'],
+  sendApprovalFile: [],
   updateMasking: ['MASKING_UPDATED'],
   updateTeamEgress: ['TEAM_EGRESS_UPDATED'],
   createWidget: ['WIDGET_CREATED'],
@@ -383,10 +396,11 @@ async function makeWorld() {
   const connectable = await createCredential(scope, { teamId, name: 'OAuth', type: 'OAUTH2', data: client })
   const waiting = { executionId, teamId, workflowId: workflow.id, nodeName: 'a', iteration: '' }
   const approvalId = crypto.randomUUID()
+  const form = { properties: { contract: { type: 'file' } }, required: [] }
   await db
     .insertInto('pauses')
     .values([
-      { ...waiting, id: approvalId, kind: 'APPROVAL', nodeId: 'a' },
+      { ...waiting, id: approvalId, kind: 'APPROVAL', nodeId: 'a', form: JSON.stringify(form) },
       { ...waiting, id: crypto.randomUUID(), kind: 'EVENT', nodeId: 'b', name: 'paid' },
     ])
     .execute()

@@ -698,6 +698,21 @@ export function examples(url: string): Record<string, Example> {
       records: { start: 'SUCCESS', soon: 'SUCCESS', late: 'SUCCESS', join: 'SUCCESS' },
       meddle: { how: 'answer' },
     },
+    form: {
+      nodes: [
+        { ...start, type: 'FORM_TRIGGER', config: { path: 'ask', form: { properties: {} } } },
+        {
+          id: 'page',
+          type: 'FORM',
+          config: { form: { properties: { a: { type: 'string' } } }, timeoutMs: 50 },
+        },
+        { id: 'last', type: 'FORM', config: { completion: { text: 'Bye {{ $input.n }}' } } },
+      ],
+      edges: edges('start -> page', 'page:timeout -> last'),
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', page: 'SUCCESS', last: 'SUCCESS' },
+    },
     subworkflows: {
       child: {
         nodes: [

@@ -23,7 +23,15 @@ export function findUnknownKeys(nodes: unknown): Problem[] {
 }
 
 /** Types whose settings protect something: a misspelt one would leave it open unnoticed, so it is refused. */
-const PROTECTED = new Set(['WEBHOOK_TRIGGER', 'CHAT_TRIGGER', 'APPROVAL', 'GUARDRAIL', 'AI_AGENT'])
+const PROTECTED = new Set([
+  'WEBHOOK_TRIGGER',
+  'FORM_TRIGGER',
+  'FORM',
+  'CHAT_TRIGGER',
+  'APPROVAL',
+  'GUARDRAIL',
+  'AI_AGENT',
+])
 
 /**
  * The keys that the config of a node may not have because its type does not know them, in a config at `path`. One that

@@ -5,11 +5,13 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, plainText, splitPieces } from '../texts.ts'
+import { FORM_MAPPERS } from './forms.ts'
 
 /** Nodes that say where and when an execution continues, or run code. */
 export const FLOW_MAPPERS: Record<string, NodeMapper> = {
   splitInBatches: mapLoopOverItems,
   wait: mapWait,
+  form: FORM_MAPPERS.form!,
   noOp: () => mapEach('NO_OP', {}),
   stopAndError: mapStopAndError,
   code: mapCode,
@@ -89,5 +91,6 @@ function writeCode(
   if (code.trim() === '') throw new Error('it has no code')
   // What code does with files is stored, which only a node of its own can do.
   const files = /\bbinary\b/.test(code) ? { files: true } : {}
-  return mapAll('CODE', { language: 'javascript', mode, code, style, ...files })
+  const staticData = /\bgetWorkflowStaticData\b/.test(code) ? { staticData: true } : {}
+  return mapAll('CODE', { language: 'javascript', mode, code, style, ...files, ...staticData })
 }

@@ -5,6 +5,8 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { isTemplate, listObjects, plainText } from '../texts.ts'
+import { FORM_MAPPERS } from './forms.ts'
+import { readHookPath } from './paths.ts'
 
 const manualTrigger: NodeMapper = () => ({ type: 'MANUAL_TRIGGER', config: {} })
 
@@ -13,6 +15,7 @@ export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
   manualTrigger,
   start: manualTrigger,
   webhook: mapWebhook,
+  formTrigger: FORM_MAPPERS.formTrigger!,
   scheduleTrigger: mapSchedule,
   cron: mapSchedule,
   interval: mapSchedule,
@@ -55,7 +58,7 @@ const RESPONSE_MODES: Record<string, string> = {
 
 function mapWebhook(node: SourceNode, { report, ends, usesFiles }: MapperTools): MappedNode {
   const { parameters } = node
-  const path = readPath(node, report)
+  const path = readHookPath(node, report)
   const method = readMethod(parameters.httpMethod ?? 'GET', report)
   const { responseMode: given = 'onReceived', authentication = 'none' } = parameters
   const responseMode = getOwn(RESPONSE_MODES, String(given))
@@ -152,22 +155,6 @@ function readAnswer(
         reportMissingOption(report, `parameters.options.${key}`, value)
   }
   return answer
-}
-
-function readPath({ parameters, raw }: SourceNode, report: ProblemReporter): string {
-  const given = String(parameters.path || raw.webhookId || 'webhook')
-  const plain = given
-    .replace(/[^A-Za-z0-9_-]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 100)
-  const path = plain || 'webhook'
-  if (path !== given) {
-    const message =
-      `n8n listens at the path "${given}". Perdure allows only letters, digits, - and _ in a path, and ` +
-      `listens at "${path}": tell the callers.`
-    report('parameter', 'parameters.path', message, given)
-  }
-  return path
 }
 
 function readMethod(method: unknown, report: ProblemReporter): unknown {

@@ -15,6 +15,7 @@ type Kind = { group: Group; sign: SignName; label: string }
 const KINDS: Record<string, [Group, SignName, string?]> = {
   MANUAL_TRIGGER: ['Triggers', 'play', 'Manual start'],
   WEBHOOK_TRIGGER: ['Triggers', 'link', 'Webhook'],
+  FORM_TRIGGER: ['Triggers', 'fields', 'Form'],
   SCHEDULE_TRIGGER: ['Triggers', 'clock', 'Schedule'],
   CHAT_TRIGGER: ['Triggers', 'chat', 'Chat message'],
   SUB_WORKFLOW_TRIGGER: ['Triggers', 'enter', 'Called by a workflow'],
@@ -26,6 +27,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   REPEAT: ['Flow', 'loop', 'Repeat'],
   WAIT: ['Flow', 'clock', 'Wait'],
   WAIT_FOR_EVENT: ['Flow', 'bolt', 'Wait for an event'],
+  FORM: ['Flow', 'fields', 'Form page'],
   APPROVAL: ['Flow', 'hand', 'Approval'],
   SUB_WORKFLOW: ['Flow', 'flow', 'Sub-workflow'],
   STOP_AND_ERROR: ['Flow', 'stop', 'Stop with an error'],

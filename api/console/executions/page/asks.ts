@@ -24,7 +24,9 @@ export function useAsks(run: Run, teamId: string | undefined) {
   }
 }
 
+const ASKING = new Set(['APPROVAL', 'FORM', 'WAIT_FOR_EVENT'])
+
 /** Whether a record may wait for people, or for an event: a step of an agent asks before it calls a tool. */
 function isAsking({ nodeType, tool, status }: RecordState): boolean {
-  return status === 'RUNNING' && (nodeType === 'APPROVAL' || nodeType === 'WAIT_FOR_EVENT' || tool !== null)
+  return status === 'RUNNING' && (ASKING.has(nodeType) || tool !== null)
 }

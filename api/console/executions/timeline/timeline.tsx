@@ -19,7 +19,7 @@ const TICKS = 5
 /** A planned time is in the picture if it comes within as long again as the execution has taken, or within this time. */
 const SOON_MS = 60_000
 
-const WAITS = new Set(['APPROVAL', 'WAIT', 'WAIT_FOR_EVENT', 'SUB_WORKFLOW'])
+const WAITS = new Set(['APPROVAL', 'FORM', 'WAIT', 'WAIT_FOR_EVENT', 'SUB_WORKFLOW'])
 
 type TimelineProps = ListProps & { run: Run }
 

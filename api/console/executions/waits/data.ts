@@ -1,4 +1,4 @@
-import { api, FRESH_MS, keepRows, read } from '../../data/client.ts'
+import { api, FRESH_MS, keepRows, read, sendFile } from '../../data/client.ts'
 import { resource } from '../../data/resource.ts'
 
 const { refresh, useRead } = resource('approvals')
@@ -46,4 +46,20 @@ export async function decideApproval(id: string, json: Decision) {
     // If another user was first, the shown list is out of date too.
     await refresh()
   }
+}
+
+/** The values of a form with what the service has answered in the place of each file that was chosen. */
+export async function sendChosen(id: string, values: Record<string, unknown>) {
+  const send = async (value: unknown): Promise<unknown> => {
+    if (Array.isArray(value)) return value.some(isChosen) ? Promise.all(value.map(send)) : value
+    if (!isChosen(value)) return value
+    const type = value.type || 'application/octet-stream'
+    return (await sendFile(`/api/approvals/${id}/files`, value, type, value.name)).json()
+  }
+  const entries = Object.entries(values).map(async ([name, value]) => [name, await send(value)] as const)
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+function isChosen(value: unknown): value is File {
+  return value instanceof File
 }

@@ -6,7 +6,7 @@ import { Facts } from '../../kit/header.tsx'
 import { notify } from '../../kit/notices.tsx'
 import { FormDialog } from '../../kit/overlays/dialog.tsx'
 import { Age, Time } from '../../kit/time.tsx'
-import { type Approval, decideApproval } from './data.ts'
+import { type Approval, decideApproval, sendChosen } from './data.ts'
 import './asked.css'
 import { FormFields, readFields, startFields } from './fields.tsx'
 
@@ -65,7 +65,8 @@ function DecideDialog({ approval, decision, onClose }: DialogProps) {
   const [values, setValues] = useState(() => startFields(form))
   const [comment, setComment] = useState('')
   const send = async () => {
-    const json = { decision, comment: comment || null, ...(form ? { form: readFields(form, values) } : {}) }
+    const filled = form ? { form: await sendChosen(approval.id, readFields(form, values)) } : {}
+    const json = { decision, comment: comment || null, ...filled }
     const settled = await decideApproval(approval.id, json)
     const more = settled.status === 'OPEN' ? settled.required - settled.decisions.length : 0
     notify(approves ? (more > 0 ? `Approved; ${more} more must` : 'Approved') : 'Rejected')

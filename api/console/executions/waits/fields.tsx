@@ -1,4 +1,5 @@
-import { Field, FieldGroup } from '../../kit/controls/field.tsx'
+import { useId } from 'react'
+import { Field, FieldGroup, useControl } from '../../kit/controls/field.tsx'
 import { Checkbox, DateInput, NumberInput, Select, TextArea, TextInput } from '../../kit/controls/input.tsx'
 
 /** The part of JSON Schema that a form is asked for by. */
@@ -13,11 +14,15 @@ type Schema = {
   maxLength?: number
   minimum?: number
   maximum?: number
+  show?: string
+  placeholder?: string
+  accept?: string[]
+  multiple?: boolean
 }
 type Form = { title?: string; description?: string; properties?: Record<string, Schema>; required?: string[] }
 type Values = Record<string, unknown>
 
-const TYPES: Record<string, string> = { email: 'email', date: 'date', uri: 'url' }
+const TYPES: Record<string, string> = { email: 'email', date: 'date', uri: 'url', password: 'password' }
 
 function readForm(form: Record<string, unknown>): { form: Form; fields: [string, Schema][] } {
   return { form: form as Form, fields: Object.entries((form as Form).properties ?? {}) }
@@ -33,6 +38,7 @@ export function startFields(form: Record<string, unknown> | null): Values {
 export function readFields(form: Record<string, unknown>, values: Values): Values {
   const read = readForm(form).fields.flatMap(([name, schema]): [string, unknown][] => {
     const value = values[name]
+    if (schema.show === 'note') return []
     if (schema.type === 'boolean' && !schema.enum) return [[name, value === true]]
     if (schema.type === 'array' && schema.enum) return [[name, Array.isArray(value) ? value : []]]
     if (value === undefined || value === '' || (Array.isArray(value) && value.length === 0)) return []
@@ -48,7 +54,7 @@ export function FormFields({ form: given, values, onChange }: FieldsProps) {
   const { form, fields } = readForm(given)
   return (
     <FieldGroup label={form.title ?? ''} help={form.description}>
-      {fields.map(([name, schema]) => (
+      {fields.filter(isShown).map(([name, schema]) => (
         <OneField
           key={name}
           name={schema.title ?? name}
@@ -62,6 +68,11 @@ export function FormFields({ form: given, values, onChange }: FieldsProps) {
   )
 }
 
+/** A hidden field goes along with what it has. */
+function isShown([, { show }]: [string, Schema]): boolean {
+  return show !== 'hidden'
+}
+
 type FieldProps = {
   name: string
   schema: Schema
@@ -71,6 +82,15 @@ type FieldProps = {
 }
 
 function OneField({ name, schema, required, value, onChange }: FieldProps) {
+  if (schema.show === 'note') {
+    return (
+      <div className="stack">
+        {schema.title && <strong>{schema.title}</strong>}
+        {schema.description && <p>{schema.description}</p>}
+      </div>
+    )
+  }
+  if (schema.show === 'radio') return <Radios {...{ name, schema, required, value, onChange }} />
   if (schema.type === 'boolean' && !schema.enum) {
     return (
       <div>
@@ -106,9 +126,47 @@ function OneField({ name, schema, required, value, onChange }: FieldProps) {
   )
 }
 
+function Radios({ name, schema, required, value, onChange }: FieldProps) {
+  const group = useId()
+  return (
+    <FieldGroup label={name} help={schema.description}>
+      {(schema.enum ?? []).map((one) => (
+        <label key={String(one)} className="check">
+          <input
+            type="radio"
+            name={group}
+            required={required}
+            checked={value === one}
+            onChange={() => onChange(one)}
+          />
+          {String(one)}
+        </label>
+      ))}
+    </FieldGroup>
+  )
+}
+
+function FileInput({ schema, onChange }: Pick<FieldProps, 'schema' | 'onChange'>) {
+  const control = useControl()
+  return (
+    <input
+      {...control}
+      type="file"
+      className="input"
+      multiple={schema.multiple}
+      accept={schema.accept?.join(',')}
+      onChange={(event) => {
+        const chosen = [...(event.target.files ?? [])]
+        onChange(schema.multiple ? chosen : chosen[0])
+      }}
+    />
+  )
+}
+
 function Input({ schema, value, onChange }: Omit<FieldProps, 'name' | 'required'>) {
-  const { type, format, minLength, maxLength, minimum, maximum } = schema
+  const { type, format, minLength, maxLength, minimum, maximum, placeholder } = schema
   const text = String(value ?? '')
+  if (type === 'file') return <FileInput schema={schema} onChange={onChange} />
   if (schema.enum) {
     const choices = schema.enum
     const at = choices.indexOf(value as string)
@@ -143,11 +201,11 @@ function Input({ schema, value, onChange }: Omit<FieldProps, 'name' | 'required'
     )
   }
   if (format === 'multiline')
-    return <TextArea {...{ minLength, maxLength }} value={text} onChange={onChange} />
+    return <TextArea {...{ minLength, maxLength, placeholder }} value={text} onChange={onChange} />
   if (format === 'date-time') return <DateInput value={text} onChange={onChange} />
   return (
     <TextInput
-      {...{ minLength, maxLength }}
+      {...{ minLength, maxLength, placeholder }}
       type={TYPES[format ?? ''] ?? 'text'}
       value={text}
       onChange={onChange}

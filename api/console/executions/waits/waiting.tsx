@@ -31,7 +31,7 @@ const MOST_TIMED = 5
 /** What the execution waits for, with what brings it on: one line each. */
 export function Waiting({ executionId, approvals, more, waits, records, now, onShow }: WaitingProps) {
   const { onDecide, dialog } = useDecide()
-  const events = waits.filter(({ kind }) => kind === 'EVENT')
+  const events = waits.filter(({ kind }) => kind !== 'APPROVAL')
   const timed = records.filter(isTimed)
   return (
     <>
@@ -59,7 +59,13 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
               <li key={wait.id}>
                 <button type="button" className="waiting-what" onClick={() => onShow(wait)}>
                   <span className="name">
-                    Waits for the event <code>{wait.name}</code>
+                    {wait.kind === 'FORM' ? (
+                      'Waits for a form'
+                    ) : (
+                      <>
+                        Waits for the event <code>{wait.name}</code>
+                      </>
+                    )}
                   </span>
                   <span className="quiet">
                     At {nameWait(wait)}, since <Age at={wait.createdAt} />
@@ -70,7 +76,11 @@ export function Waiting({ executionId, approvals, more, waits, records, now, onS
                     )}
                   </span>
                 </button>
-                <EventActs executionId={executionId} wait={wait} />
+                {wait.kind === 'FORM' ? (
+                  <FormActs wait={wait} />
+                ) : (
+                  <EventActs executionId={executionId} wait={wait} />
+                )}
               </li>
             ))}
             {timed.slice(0, MOST_TIMED).map((record) => (
@@ -107,8 +117,23 @@ function isTimed({ status, nodeType, nextAttemptAt, waitingUntil }: RecordState)
 }
 
 function nameWait({ nodeName, nodeId, iteration }: Wait): string {
-  const name = nodeName && nodeName !== 'WAIT_FOR_EVENT' ? nodeName : nodeId
+  const name = nodeName && !['WAIT_FOR_EVENT', 'FORM'].includes(nodeName) ? nodeName : nodeId
   return iteration === null ? name : `${name} #${iteration}`
+}
+
+/** Leads to the page that a node waits for. */
+export function FormActs({ wait }: { wait: Wait }) {
+  if (!wait.resumeUrl) return null
+  return (
+    <div className="row">
+      <a className="linked" href={wait.resumeUrl} target="_blank" rel="noopener noreferrer">
+        Open the page
+      </a>
+      <Button small icon="link" onClick={() => void copyText(wait.resumeUrl!)}>
+        Copy URL
+      </Button>
+    </div>
+  )
 }
 
 /** Sends the event that a node waits for, or gives away how others may. */

@@ -57,7 +57,7 @@ test('while an editor listens, a test call executes the draft of an inactive wor
   expect(status).toBe(200)
   const url = `http://127.0.0.1:3000/hooks-test/${id}/new`
   const hooks = [{ nodeId: 'hook', method: 'POST', path: 'new', url }]
-  expect(body).toEqual({ workflowId: id, version, draft: true, until: expect.any(String), hooks })
+  expect(body).toEqual({ workflowId: id, version, draft: true, until: expect.any(String), hooks, forms: [] })
   const left = Date.parse(body.until) - Date.now()
   expect(left).toBeGreaterThan(110_000)
   expect(left).toBeLessThan(130_000)

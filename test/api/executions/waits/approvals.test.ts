@@ -96,6 +96,51 @@ describe('a decision', () => {
     expect(run.outputData).toEqual({ way: 'no', why: 'too much' })
   })
 
+  test('may bring files, which are sent before it and belong to the execution from then on', async () => {
+    const form = {
+      properties: {
+        contract: { type: 'file', accept: ['.pdf'], maxBytes: 20 },
+        more: { type: 'file', multiple: true },
+      },
+      required: ['contract'],
+    }
+    const { id, approval } = await begin(asked({ form }))
+    const send = (text: string, name: string) =>
+      running.request(`/api/approvals/${approval.id}/files`, {
+        method: 'POST',
+        as: running.admin,
+        headers: {
+          'content-type': 'application/pdf',
+          'content-disposition': `attachment; filename="${name}"`,
+        },
+        body: text,
+      })
+    const sent = await send('%PDF-1', 'deal.pdf')
+    expect(sent.status).toBe(201)
+    const contract = (await sent.json()) as { file: { id: string } }
+    expect(contract).toMatchObject({ file: { name: 'deal.pdf', mimeType: 'application/pdf', bytes: 6 } })
+    const other = await (await send('%PDF-2', 'deal.exe')).json()
+    const yes = (values: unknown) => decide(approval.id, { decision: 'approved', form: values })
+    expect((await yes({ contract: other })).body.errors).toMatchObject([{ path: 'form.contract' }])
+    const strange = { file: { ...contract.file, id: crypto.randomUUID() } }
+    expect((await yes({ contract: strange })).status).toBe(409)
+    const larger = { file: { ...contract.file, bytes: 7 } }
+    expect((await yes({ contract: larger })).status).toBe(409)
+    expect((await yes({ contract, more: [other] })).status).toBe(200)
+    expect((await send('%PDF-3', 'late.pdf')).status).toBe(409)
+    const run = await running.ended(id)
+    expect(nodeOf(run, 'ask').outputData).toMatchObject({ form: { contract, more: [other] } })
+    const owned = await running.ask<{ content: { name: string }[] }>('GET', `/api/executions/${id}/files`)
+    expect(owned.content.map(({ name }) => name).sort()).toEqual(['deal.exe', 'deal.pdf'])
+    const bytes = await running.request(`/api/executions/${id}/files/${contract.file.id}`, {
+      as: running.admin,
+    })
+    expect(await bytes.text()).toBe('%PDF-1')
+    const plain = await begin(asked({ form: { properties: { a: { type: 'string' } } } }))
+    const path = `/api/approvals/${plain.approval.id}/files`
+    expect((await running.request(path, { method: 'POST', as: running.admin, body: 'a' })).status).toBe(409)
+  })
+
   test('may have a form of any shape if the approval defines none', async () => {
     const { id, approval } = await begin(asked())
     const form = { note: 'half now', parts: [1, { of: 2 }] }
