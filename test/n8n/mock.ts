@@ -62,7 +62,7 @@ export async function startMock() {
       type: request.headers['content-type'] ?? '',
     }
     if (url.pathname.startsWith('/vendors/')) {
-      const { name, asking } = readVendorAsking(asked)
+      const { name, asking } = await readVendorAsking(asked)
       note(name, asking)
     }
     const { status = 200, headers, json, text, bytes } = await find(asked, own)
@@ -97,7 +97,12 @@ export async function startMock() {
 function describeMail({ from, to, headers, text }: ReceivedMail): VendorAsking {
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(headers)?.[1] ?? null
   const kind = (header('Content-Type') ?? '').split(';')[0]
-  const parts = { subject: header('Subject'), replyTo: header('Reply-To'), cc: header('Cc'), kind }
+  const files = [...text.matchAll(/filename="?([^"\r\n;]+)/g)].map(([, name]) => name)
+  const shown = [...text.matchAll(/^content-id: *<([^>]+)>/gim)].map(([, id]) => id)
+  const parts = {
+    ...{ subject: header('Subject'), replyTo: header('Reply-To'), cc: header('Cc'), kind },
+    ...(files.length > 0 ? { files, shown } : {}),
+  }
   return {
     asked: 'mail',
     body: { from, to, ...parts, text: /^multipart/.test(kind ?? '') ? null : text.trim() },
@@ -118,7 +123,7 @@ async function find({ raw, type, ...asked }: Asked, own: string): Promise<Answer
     case 'v1':
       return askModel({ ...asked, raw, type })
     case 'vendors':
-      return answerVendor({ ...asked, raw, type })
+      return answerVendor({ ...asked, raw, type }, own)
     case 'list':
       return { json: THINGS }
     case 'one':

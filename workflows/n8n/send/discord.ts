@@ -35,7 +35,7 @@ export function mapDiscord(node: SourceNode, tools: MapperTools): MappedNode {
   if (type === 'discordWebhookApi') {
     if (parameters.operation !== undefined && parameters.operation !== 'sendLegacy')
       return refuseOperation('webhook', String(parameters.operation))
-    return mapMessage(node, tools, type, mapHook(node))
+    return mapMessage(node, tools, type, mapHook(node, tools))
   }
   if (type === 'discordOAuth2Api') {
     const message =
@@ -187,10 +187,15 @@ function wrapEmbed({ author, color, video, thumbnail, image, ...rest }: Fields):
 }
 
 /** By a webhook, whose answer n8n waits for only if it is told so. */
-function mapHook(node: SourceNode): MappedMessage {
+function mapHook(node: SourceNode, { report }: MapperTools): MappedMessage {
   const { wait } = readOptionFields(node, 'options')
   if (isTemplate(wait)) throw new Error('an expression says whether it waits for the message')
   const { replyTo: _, ...config } = readContent(node)
+  if (config.files !== undefined) {
+    const message =
+      'n8n fails after it has sent files by a webhook, since it reads an answer that Discord does not give. Perdure goes on.'
+    report('parameter', 'parameters.files', message, null)
+  }
   return { config, ...(wait === true ? {} : { shape: DONE }) }
 }
 
