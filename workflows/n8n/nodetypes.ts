@@ -11,6 +11,7 @@ import { LIST_MAPPERS } from './nodes/lists.ts'
 import { MERGE_MAPPERS } from './nodes/merge.ts'
 import { MODEL_MAPPERS } from './nodes/models.ts'
 import { mapSet } from './nodes/set.ts'
+import { TABLE_MAPPERS } from './nodes/tables.ts'
 import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
 import { createPlaceholder } from './parts.ts'
@@ -24,6 +25,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...LIST_MAPPERS,
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
+  ...TABLE_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,
