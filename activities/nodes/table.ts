@@ -22,9 +22,10 @@ const BUSY_MS = 200
 
 /**
  * DATA_TABLE: outputs {rows, count}; of an upsert {inserted, updated} too, of a deletion `more`; {count} or {exists} for
- * those; with `output` the rows alone, or its item if a row is there or is not. What it writes is written once, whatever happens to its attempts. Fails with InvalidInput for values that do not
- * fit the table, naming every row and column, and for what a unique column or the team's plan refuses; InvalidConfig for a
- * table that the team does not have; OutputTooLarge above 8 MB of rows; DatabaseTimeout for what takes too long.
+ * those. With `output` it is the rows alone, or the item itself if a row is there or is not. What it writes is written
+ * once, whatever happens to its attempts. Fails with InvalidInput for values that do not fit the table, naming every row
+ * and column, and for what a unique column or the team's plan refuses. InvalidConfig is a table that the team does not
+ * have, OutputTooLarge more than 8 MB of rows, DatabaseTimeout what takes too long.
  */
 export const runDataTable: NodeRunner = async (context) => {
   const { spot, idempotencyKey, signal } = context

@@ -15,6 +15,7 @@ import {
 import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
 import { startVendorProxy } from './proxy.ts'
+import { TABLE_SETUP } from './tables.ts'
 import { markVarying } from './varying.ts'
 import { listVendorKeys } from './vendors.ts'
 
@@ -44,12 +45,13 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
       { id: MODEL_KEY, name: 'Model', type: 'openAiApi', data: { apiKey: 'key', url: `${mock.url}/v1` } },
       ...vendors.map(({ id, type, theirs }) => ({ id, name: id, type, data: theirs })),
     ])
-    n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
+    n8n.importAll([TABLE_SETUP, ...cases.flatMap((one) => listDocuments(one, mock.url))])
     await database.connect()
     await database.query(PUBLISH)
     await n8n.start(() => fetchOk(`${n8n.url}/healthz/readiness`))
     const inactive = await untilActive(database, cases)
     if (inactive.length > 0) throw new Error(`n8n does not activate ${inactive.join(', ')}`)
+    if (cases.some(({ name }) => name.startsWith('tables-'))) await makeTheirTable(n8n)
     const rounds: Map<string, Recording[]>[] = []
     const { port } = new URL(n8n.url)
     const hook = 'hook.test'
@@ -90,6 +92,17 @@ function listDocuments({ name, workflow, others = {} }: Case, mockUrl: string) {
     ...Object.entries(others).map(([key, document]) => ({ id: idOf(key), ...link(document) })),
     { id: name, ...link(workflow) },
   ]
+}
+
+/** Its webhook may be there a moment after the others. */
+async function makeTheirTable({ url }: N8nProgram): Promise<void> {
+  const since = Date.now()
+  for (;;) {
+    const response = await fetch(`${url}/webhook/${TABLE_SETUP.id}`, { method: 'POST' })
+    if (response.ok) return
+    if (Date.now() - since > END_MS) throw new Error(`n8n makes no table: ${await response.text()}`)
+    await sleep(500)
+  }
 }
 
 async function fetchOk(url: string): Promise<void> {

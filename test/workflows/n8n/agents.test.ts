@@ -221,6 +221,21 @@ test('statements of databases get the arguments as parameters, never as a part o
   expect(table.told).toContain('does \\"select\\" with a table')
 })
 
+test('a data table as a tool takes the arguments of the model', () => {
+  const made = toolOf(
+    tool('Find them', 'dataTableTool', {
+      ...{ operation: 'get', toolDescription: 'Finds', dataTableId: { mode: 'name', value: 'customers' } },
+      filters: { conditions: [{ keyName: 'name', condition: 'like', keyValue: "={{ $fromAI('who') }}" }] },
+    }),
+  )
+  expect(made).toMatchObject({
+    ...{ type: 'DATA_TABLE', name: 'Find_them', table: 'customers', operation: 'select', limit: 50 },
+    where: [{ column: 'name', op: 'contains', value: expect.stringContaining('$args["who"]') }],
+    parameters: { properties: { who: { type: 'string' } } },
+  })
+  expect(made).not.toHaveProperty('output')
+})
+
 test('MCP servers and workflows as tools', () => {
   const made = toolOf(
     tool(

@@ -1,6 +1,7 @@
 import { getOwn, isObject } from '../../json.ts'
 import { MAX_TABLE_ROWS, ROW_KEYS } from '../../nodes/tables.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
+import type { ToolGiven } from '../ai/fromai.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
@@ -12,6 +13,19 @@ import { codeOf, demandConditions, readTableConditions } from './tableconditions
 export const TABLE_MAPPERS: Record<string, NodeMapper> = { dataTable: mapDataTable }
 
 function mapDataTable(node: SourceNode, tools: MapperTools): MappedNode {
+  const mapped = mapEach('DATA_TABLE', readTableWork(node, tools))
+  reportFailures(node, tools.report)
+  return objectOf(node.parameters.options).optimizeBulk === true ? countInserted(node, mapped) : mapped
+}
+
+/** Data tables as tools: the same settings, with the model's arguments in them. */
+export function mapTableTool({ node, tools, args, report }: ToolGiven): Fields {
+  const parameters = args.read(node.parameters)
+  const { output: _, ...config } = readTableWork({ ...node, parameters }, { ...tools, report })
+  return { type: 'DATA_TABLE', ...config }
+}
+
+function readTableWork(node: SourceNode, tools: MapperTools): Fields {
   const { resource = 'row', operation = 'insert', dataTableId, options } = node.parameters
   if (resource !== 'row')
     throw new Error(
@@ -22,11 +36,10 @@ function mapDataTable(node: SourceNode, tools: MapperTools): MappedNode {
   if (!read) throw new Error(`Perdure has no "${String(operation)}" for rows: use a DATA_TABLE that does it`)
   const table = readTable(dataTableId)
   readOptions(options, String(operation), tools.report)
-  const mapped = mapEach('DATA_TABLE', { table, ...read(node, tools) })
+  const config = { table, ...read(node, tools) }
   const passesOn = operation === 'rowExists' || operation === 'rowNotExists'
   if (!passesOn) reportRows(tools.report, dataTableId)
-  reportFailures(node, tools.report)
-  return objectOf(options).optimizeBulk === true ? countInserted(node, mapped) : mapped
+  return config
 }
 
 type Reader = (node: SourceNode, tools: MapperTools) => Fields
