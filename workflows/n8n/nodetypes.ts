@@ -1,4 +1,5 @@
 import { getOwn } from '../json.ts'
+import { DATABASE_MAPPERS } from './databases/mappers.ts'
 import type { SourceNode } from './document.ts'
 import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
@@ -26,6 +27,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
   ...TABLE_MAPPERS,
+  ...DATABASE_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,

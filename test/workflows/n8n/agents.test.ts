@@ -213,10 +213,21 @@ test('statements of databases get the arguments as parameters, never as a part o
     tool('Find', 'postgresTool', {
       operation: 'executeQuery',
       toolDescription: 'x',
-      query: "=select 'a {{ $fromAI('a') }} b'",
+      query: "=select * from {{ $fromAI('a') }}",
     }),
   ])
-  expect(within.told).toContain('part of a text in its statement')
+  expect(within.told).toContain('a name or a piece of SQL in its statement')
+  const text = toolOf(
+    tool('Find', 'postgresTool', {
+      operation: 'executeQuery',
+      toolDescription: 'x',
+      query: "=select 1 where name like '%{{ $fromAI('a') }}%'",
+    }),
+  )
+  expect(text).toMatchObject({
+    query: 'select 1 where name like $1',
+    params: [`={{ ["%", ($args["a"]), "%"].join('') }}`],
+  })
   const table = convert([tool('Find', 'postgresTool', { operation: 'select', toolDescription: 'x' })])
   expect(table.told).toContain('does \\"select\\" with a table')
 })

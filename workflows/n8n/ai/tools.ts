@@ -1,4 +1,5 @@
 import { getOwn, isObject } from '../../json.ts'
+import { mapDatabaseTool } from '../databases/tools.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { findCalled } from '../nodes/calls.ts'
@@ -7,7 +8,6 @@ import type { ProblemReporter } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
 import { type Fields, objectOf, readSchema } from './asking.ts'
-import { mapDatabaseTool } from './databasetools.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
 

@@ -127,7 +127,7 @@ function writeTextCode(value: string): string {
   return codeOf(value) ?? `[${parts.join('\n, ')}\n].join("")`
 }
 
-/** A text in JavaScript without braces, which would end the expression that it stands in. */
+/** A text in JavaScript without braces, which would end the expression around it. */
 const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
 
 /** An expression for the value, which fails if `fault` holds for it. */
