@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
 import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
+import { type SqlStand, startSqlStand } from './sqlstand.ts'
 import { answerVendor, readVendorAsking, type VendorAsking } from './vendors.ts'
 
 export type Answer = {
@@ -38,6 +39,7 @@ export type Asking = ReturnType<typeof readAsking> | VendorAsking
 /** Starts the loopback server that the cases call as `http://mock.test`. It keeps only what its model was asked. */
 export async function startMock() {
   const askings = new Map<string, Asking[]>()
+  let sql: Promise<SqlStand> | undefined
   const mailbox = await startMailbox()
   const note = (name: string | undefined, asking: Asking) => {
     if (name !== undefined) askings.set(name, [...(askings.get(name) ?? []), asking])
@@ -84,11 +86,17 @@ export async function startMock() {
       return [...taken, ...mails.map(describeMail)]
     },
     mailPort: mailbox.port,
+    /** The databases of the cases that work with some, which are started for the first of them. */
+    openSql(): Promise<SqlStand> {
+      sql ??= startSqlStand()
+      return sql
+    },
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async stop(): Promise<void> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       await mailbox.stop()
+      await (await sql)?.stop()
     },
   }
 }

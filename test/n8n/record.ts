@@ -15,6 +15,7 @@ import {
 import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
 import { startVendorProxy } from './proxy.ts'
+import { isOfSql } from './sqlstand.ts'
 import { TABLE_SETUP } from './tables.ts'
 import { markVarying } from './varying.ts'
 import { listVendorKeys } from './vendors.ts'
@@ -40,7 +41,8 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   const n8n = await prepareN8n(databaseUrl, proxy.env)
   const database = new pg.Client({ connectionString: n8n.databaseUrl })
   try {
-    const vendors = listVendorKeys(mock.url, mock.mailPort)
+    const sql = cases.some(({ name }) => isOfSql(name)) ? (await mock.openSql()).keys : []
+    const vendors = [...listVendorKeys(mock.url, mock.mailPort), ...sql]
     n8n.importKeys([
       { id: MODEL_KEY, name: 'Model', type: 'openAiApi', data: { apiKey: 'key', url: `${mock.url}/v1` } },
       ...vendors.map(({ id, type, theirs }) => ({ id, name: id, type, data: theirs })),
@@ -134,6 +136,7 @@ async function recordCase(
 ): Promise<Recording[]> {
   const recordings: Recording[] = []
   const before = (await readExecutions(database, name)).length
+  if (isOfSql(name)) await (await mock.openSql()).reset(name)
   for (const [i, call] of calls.entries()) {
     const answer = await callHook(fetch, `${n8n.url}/webhook/${name}`, call)
     const execution = await untilEnded(database, name, before + i)

@@ -40,7 +40,11 @@ const identifiers = v.pipe(
 
 /** The values of a statement, as the node gives them to the database once they are computed. */
 export const sqlParamsField = v.pipe(
-  v.array(v.unknown(), 'must be an array'),
+  v.array(v.unknown(), ({ input }) =>
+    typeof input === 'string'
+      ? `must be an array, unlike ${JSON.stringify(input.slice(0, 300))}`
+      : 'must be an array',
+  ),
   v.maxLength(MAX_PARAMS, `must have at most ${MAX_PARAMS} entries`),
 )
 

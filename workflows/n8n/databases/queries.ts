@@ -4,7 +4,7 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { isTemplate, plainText, splitNames, writeCode } from '../texts.ts'
 import { type MappedSql, shapeRows } from './sqlparts.ts'
-import { demandOne, isSelect, readStatement } from './statements.ts'
+import { codeOfValue, demandOne, isSelect, readStatement } from './statements.ts'
 
 const WHOLE =
   'an expression gives its whole statement, and Perdure takes expressions for values only: write the statement as it ' +
@@ -16,7 +16,7 @@ export function readQuery(node: SourceNode, { report }: MapperTools): MappedSql 
   const isMySql = type === 'mySql'
   const own = readOwn(node)
   const rules = { isMySql, own: own === undefined ? 0 : 1, whole: WHOLE, guarded: true }
-  const { sql: written, values } = readStatement(parameters.query, rules)
+  const { sql: written, values, list } = readStatement(parameters.query, rules)
   const plain = written.trim().replace(/;+\s*$/, '')
   demandOne(plain)
   if (values.length > 0) {
@@ -25,7 +25,9 @@ export function readQuery(node: SourceNode, { report }: MapperTools): MappedSql 
       'fails, and so does a quoted one where no value can stand.'
     report('parameter', 'parameters.query', message, parameters.query)
   }
-  const { sql, params } = isMySql ? placeMySql(plain, values, own) : placePostgres(plain, values, own)
+  const { sql, params } = isMySql
+    ? placeMySql(plain, values, list, own)
+    : placePostgres(plain, values, list, own)
   const selects = version < 2.3 && type === 'postgres' ? false : isSelect(sql)
   return {
     config: { query: sql, ...(params === undefined ? {} : { params }), maxRows: 10_000 },
@@ -84,23 +86,43 @@ function readPostgresValues(given: unknown, version: number): string {
 
 type Placed = { sql: string; params?: string | string[] }
 
-function placePostgres(sql: string, values: string[], own: string | undefined): Placed {
-  if (own === undefined) return values.length === 0 ? { sql } : { sql, params: values }
+/** Values that are no list make none of it: the node fails with what they say. */
+const joined = (values: string, own: string) =>
+  `={{ (values => typeof values === 'string' ? values : [...values, ...${own}])(${values}) }}`
+
+function placePostgres(
+  sql: string,
+  values: string[],
+  list: string | undefined,
+  own: string | undefined,
+): Placed {
+  if (own === undefined) return listValues(sql, values, list)
   if (values.length === 0) return { sql, params: `={{ ${own} }}` }
-  return { sql, params: `={{ [${[...values.map(codeOf), `...${own}`].join(', ')}] }}` }
+  return { sql, params: joined(list ?? writeList(values), own) }
 }
 
+function listValues(sql: string, values: string[], list: string | undefined): Placed {
+  if (values.length === 0) return { sql }
+  return { sql, params: list === undefined ? values : `={{ ${list} }}` }
+}
+
+const writeList = (values: string[]) => `[${values.map((one) => `(${codeOfValue(one)}\n)`).join(', ')}]`
+
 /** n8n has $1 for a value, which may come several times; here each place has its own. */
-function placeMySql(sql: string, values: string[], own: string | undefined): Placed {
-  if (own === undefined) return values.length === 0 ? { sql } : { sql, params: values }
+function placeMySql(
+  sql: string,
+  values: string[],
+  list: string | undefined,
+  own: string | undefined,
+): Placed {
+  if (own === undefined) return listValues(sql, values, list)
   const entries: string[] = []
   let at = 0
   const placed = sql.replace(/'(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`|\$(\d+)|\?/g, (found, number) => {
     if (number === undefined && found !== '?') return found
-    entries.push(number === undefined ? codeOf(values[at++] ?? '={{ null }}') : `list[${Number(number) - 1}]`)
+    entries.push(number === undefined ? `values[${at++}]` : `own[${Number(number) - 1}]`)
     return '?'
   })
-  return { sql: placed, params: `={{ (list => [${entries.join(', ')}])(${own}) }}` }
+  const places = `(values, own) => typeof values === 'string' ? values : [${entries.join(', ')}]`
+  return { sql: placed, params: `={{ (${places})(${list ?? writeList(values)}, ${own}) }}` }
 }
-
-const codeOf = (value: string) => `(${value.slice('={{'.length, -'}}'.length).trim()}\n)`

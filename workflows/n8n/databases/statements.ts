@@ -1,8 +1,8 @@
 import { splitScript } from '../../javascript/template.ts'
 import { isTemplate, plainText } from '../texts.ts'
 
-/** A statement of ours, and the expressions for its values. */
-export type WrittenSql = { sql: string; values: string[] }
+/** A statement of ours, and the expressions for its values. `list` is code for all of them, where they must be looked at. */
+export type WrittenSql = { sql: string; values: string[]; list?: string }
 
 export type StatementRules = {
   isMySql: boolean
@@ -30,6 +30,7 @@ export function readStatement(
   const { parts, alone } = splitScript(query)
   if (alone) throw new Error(whole)
   const values: string[] = []
+  const bare: number[] = []
   const pieces: string[] = []
   let quoted: Quoted | undefined
   for (const part of parts) {
@@ -38,7 +39,8 @@ export function readStatement(
       if (quoted) quoted.codes.push(code)
       else {
         demandValuePlace(pieces.join(''))
-        values.push(`={{ ${guarded ? guard(code) : code} }}`)
+        values.push(`={{ ${code} }}`)
+        bare.push(values.length - 1)
         pieces.push(MARK)
       }
       continue
@@ -72,8 +74,12 @@ export function readStatement(
   const shifted =
     own === 0 || isMySql ? pieces : pieces.map((one) => (one === MARK ? one : shiftPlaces(one, shift)))
   const sql = shifted.map((one) => (one === MARK ? (isMySql ? '?' : `$${++at}`) : one)).join('')
-  return { sql, values }
+  if (!guarded || bare.length === 0) return { sql, values }
+  const codes = values.map((one, i) => ({ code: codeOfValue(one), bare: bare.includes(i) }))
+  return { sql, values, list: guardAll(codes) }
 }
+
+export const codeOfValue = (value: string) => value.slice('={{'.length, -'}}'.length).trim()
 
 /** The mark for the place of a value: no statement of the document has it, since its texts have no NUL. */
 const MARK = '\0'
@@ -114,15 +120,23 @@ function demandValuePlace(before: string): void {
   if ((plain.match(/"/g)?.length ?? 0) % 2 === 1) throw new Error(PIECE)
 }
 
-/** In n8n a text outside of quotes is SQL. Here it is refused, rather than compared as a text. */
-function guard(code: string): string {
-  const message =
-    'An expression in the SQL gives a text outside of quotes, which would be SQL in n8n. Here it can only be a value: ' +
-    'write the text as it stands, or quotes around the expression'
-  return (
-    `(value => { if (typeof value === 'object' && value !== null || typeof value === 'string' && ` +
-    `!/^\\s*-?(\\d+\\.?\\d*|\\.\\d+)\\s*$/.test(value)) throw new Error(${quote(message)}); return value })(${code}\n)`
+const REFUSED =
+  'an expression in the SQL gives a text outside of quotes, which is SQL in n8n and can only be a value here: write the ' +
+  'text as it stands, or quotes around the expression'
+
+/**
+ * An expression for all values. A text outside of quotes would be SQL in n8n: here it makes the list of them a text, with
+ * which the node fails. What an expression throws would be no more than a null, as in n8n.
+ */
+function guardAll(codes: { code: string; bare: boolean }[]): string {
+  const is =
+    `typeof value === 'object' && value !== null || typeof value === 'string' && ` +
+    `!/^\\s*-?(\\d+\\.?\\d*|\\.\\d+)\\s*$/.test(value)`
+  const entries = codes.map(({ code, bare }) =>
+    bare ? `(value => ${is} ? refused : value)(${code}\n)` : `(${code}\n)`,
   )
+  const list = `[${entries.join(', ')}]`
+  return `((refused) => (list => list.includes(refused) ? ${quote(REFUSED)} : list)(${list}))({})`
 }
 
 function shiftPlaces(sql: string, by: number): string {

@@ -40,7 +40,8 @@ function readCondition({ keyName = 'id', condition = 'eq', keyValue = '' }: Fiel
   if (column === 'id') return readIdCondition(condition, keyValue)
   const read = getOwn(WORDS, String(condition))
   if (!read) throw new Error(`it compares by "${String(condition)}", which Perdure does not have`)
-  return { column, ...read(keyValue) }
+  const code = condition === 'neq' ? codeOf(keyValue) : undefined
+  return { column: code === undefined ? column : nameIf(column, code), ...read(keyValue) }
 }
 
 const WORDS: Record<string, (value: unknown) => Fields> = {
@@ -72,7 +73,7 @@ function readEqual(value: unknown): Fields {
 function readUnequal(value: unknown): Fields {
   const code = codeOf(value)
   if (code === undefined) return { op: 'ne', value: keepTexts(value) }
-  return { op: 'ne', value: demand(code, 'value === undefined', 'There is no value to compare with') }
+  return { op: 'ne', value: keepTexts(value) }
 }
 
 const PATTERN =
@@ -130,6 +131,12 @@ function writeTextCode(value: string): string {
 /** A text in JavaScript without braces, which would end the expression around it. */
 const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
 
-/** An expression for the value, which fails if `fault` holds for it. */
+/** The column, or none where there is no value to compare with: the node fails, and takes it for no null. */
+function nameIf(column: string, code: string): string {
+  if (isTemplate(column)) throw new Error('expressions give both the column of a condition and its value')
+  return `={{ (value => value === undefined ? '' : ${quote(plainText(column) ?? '')})(${code}\n) }}`
+}
+
+/** An expression for the value, which is null, so that the node fails, if `fault` holds for it. */
 const demand = (code: string, fault: string, message: string) =>
   `={{ ((value) => { if (${fault}) throw new Error(${JSON.stringify(message)}); return value })(${code}\n) }}`
