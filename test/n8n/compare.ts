@@ -124,7 +124,9 @@ function keepKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
   return made
 }
 
-function makeKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+async function makeKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+  const place = { teamId: host.teamId, key: 'SUPABASE_URL', value: `${mock.url}/vendors/supabase` }
+  await host.ask('POST', '/api/variables', place)
   const model = { id: MODEL_KEY, as: 'OPENAI_COMPATIBLE', ours: { baseUrl: `${mock.url}/v1`, apiKey: 'key' } }
   return makeAll(host, [model, ...listVendorKeys(mock.url, mock.mailPort)])
 }

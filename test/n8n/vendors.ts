@@ -66,6 +66,16 @@ export function listVendorKeys(url: string, mailPort: number): VendorKey[] {
       ours: { accountSid: 'AC1', authToken: token, baseUrl: `${at}/twilio/2010-04-01` },
     },
     {
+      id: 'messages-supabase',
+      type: 'supabaseApi',
+      theirs: { host: `${at}/supabase`, serviceRole: token },
+      as: 'HTTP_CUSTOM',
+      ours: {
+        headers: [`apikey: ${token}`, `Authorization: Bearer ${token}`],
+        allowedHosts: [new URL(url).host],
+      },
+    },
+    {
       id: 'messages-smtp',
       type: 'smtp',
       theirs: { host: '127.0.0.1', port: mailPort, secure: false, user: '', password: '' },
@@ -96,7 +106,8 @@ export async function readVendorAsking({ path, query, headers, body, method, raw
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
   const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
   const json = parts ?? form ?? (body === '' ? {} : JSON.parse(body))
-  const given = { ...Object.fromEntries([...query].filter(([name]) => name !== 'wait')), ...json }
+  const asks = Object.fromEntries([...query].filter(([name]) => name !== 'wait'))
+  const given = Array.isArray(json) ? { ...asks, rows: json } : { ...asks, ...json }
   const [, , vendor = '', ...rest] = path.split('/')
   const own = rest.join('/').replace(/^(v\d+\.\d|api\/v10|bottoken|2010-04-01\/Accounts\/AC1|api)\//, '')
   // Slack takes what it reads in either way.
@@ -189,6 +200,14 @@ export function answerVendor({ path, query, body }: Asked, own: string): Answer 
         return { json: { id: '7', url: 'https://example.com/7', mime_type: 'image/png' } }
       return {
         json: { messaging_product: 'whatsapp', contacts: [{ wa_id: '1' }], messages: [{ id: 'wamid.1' }] },
+      }
+    case 'supabase':
+      if (refused) return { status: 400, json: { message: 'no such column', code: '42703' } }
+      return {
+        json: [
+          { id: 1, name: 'Ada' },
+          { id: 2, name: 'bob' },
+        ],
       }
     case 'twilio':
       if (refused) return { status: 400, json: { code: 21211, message: 'no such number', status: 400 } }

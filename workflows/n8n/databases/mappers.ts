@@ -8,11 +8,16 @@ import { isTemplate } from '../texts.ts'
 import { readQuery } from './queries.ts'
 import { readDeletion, readSelect } from './reading.ts'
 import type { MappedSql } from './sqlparts.ts'
+import { mapSupabase } from './supabase.ts'
 import { QUIET } from './tools.ts'
 import { readRowsToWrite } from './writing.ts'
 
-/** Nodes of n8n that work with PostgreSQL and MySQL. */
-export const DATABASE_MAPPERS: Record<string, NodeMapper> = { postgres: mapDatabase, mySql: mapDatabase }
+/** Nodes of n8n that work with PostgreSQL, MySQL and Supabase. */
+export const DATABASE_MAPPERS: Record<string, NodeMapper> = {
+  postgres: mapDatabase,
+  mySql: mapDatabase,
+  supabase: mapSupabase,
+}
 
 function mapDatabase(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters } = node
