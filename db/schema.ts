@@ -826,6 +826,16 @@ export interface MemoryEnds {
   process: string;
 }
 
+export interface MemoryTurns {
+  callKey: string;
+  expiresAt: Timestamp;
+  id: string;
+  memory: Buffer;
+  saidAt: Generated<Timestamp>;
+  sealed: Buffer;
+  workflowId: string;
+}
+
 export interface MessageNotes {
   activity: string;
   call: string;
@@ -1540,6 +1550,7 @@ export interface DB {
   masking: Masking;
   members: Members;
   memoryEnds: MemoryEnds;
+  memoryTurns: MemoryTurns;
   messageNotes: MessageNotes;
   modelCallDays: ModelCallDays;
   modelCallFolds: ModelCallFolds;

@@ -36,6 +36,8 @@ export type AgentState = {
   opening?: number
   /** The last text of the model that was not empty; '' if texts are held. */
   lastText: string
+  /** Its memory's key, and the number in the conversation of the prompt, which is remembered with the answer. */
+  memory?: { key: string; prompt: number }
   /** There are no steps left for what the last turn has asked for. */
   isOver?: true
 }

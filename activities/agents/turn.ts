@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { isObject } from '../../workflows/json.ts'
 import { type AskForSummary, loadChatMemory } from '../chat/memory.ts'
+import { recall, remember, renderMemoryKey } from '../models/memory.ts'
 import type { ModelMessage, ModelReply } from '../models/model.ts'
 import { renderKey, renderText } from '../nodes/kit/config.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
@@ -76,6 +77,7 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
   if (calls.length === 0) {
     if (guarded) context.reply?.write(guarded.whole)
     warnOfCut(context, reply)
+    await keepAnswer(context, { state, messages, text: guarded?.whole ?? text })
     return { kind: 'turn', input, output, done: placeAnswer(context, { text, steps: step.step }) }
   }
   const tasks = planTasks(config, state.remote, calls)
@@ -89,6 +91,15 @@ export async function runAgentTurn(context: NodeContext, step: Turn): Promise<Ag
     ...(isOver ? { isOver } : {}),
   }
   return { kind: 'turn', input, output, state: next, log: [...unlogged, message], tasks: isOver ? [] : tasks }
+}
+
+/** What the agent was asked and has answered is for its next execution, too. */
+async function keepAnswer(
+  context: NodeContext,
+  { state: { memory }, messages, text }: { state: AgentState; messages: ModelMessage[]; text: string },
+): Promise<void> {
+  const asked = memory && messages[memory.prompt]
+  if (asked?.role === 'user') await remember(context, memory!.key, { asked: asked.content, answered: text })
 }
 
 const listNotes = (notes: GuardNote[]) => (notes.length > 0 ? { guardrails: notes } : {})
@@ -165,7 +176,9 @@ async function openTurn(
       notes: [],
     }
   }
+  const key = await renderMemoryKey(context)
   const { messages, spent, result, notes } = await openConversation(context, config, {
+    key,
     step,
     spent: spentOf(before),
   })
@@ -174,7 +187,13 @@ async function openTurn(
   const remote = await findRemoteTools(context)
   const opening = config.guardrails?.output ? { opening: messages.length } : {}
   return {
-    state: { ...before, ...spent, ...opening, remote },
+    state: {
+      ...before,
+      ...spent,
+      ...opening,
+      ...(key === undefined ? {} : { memory: { key, prompt: messages.length - 1 } }),
+      remote,
+    },
     messages,
     unlogged: messages,
     news: messages,
@@ -197,7 +216,7 @@ const spentOf = ({ tokens, cost, talk, refusedMost }: AgentState): Spent => ({
 async function openConversation(
   context: NodeContext,
   config: AgentConfig,
-  { step, spent }: { step: Turn; spent: Spent },
+  { step, spent, key }: { step: Turn; spent: Spent; key: string | undefined },
 ): Promise<{ messages: ModelMessage[]; spent: Spent; notes: GuardNote[]; result?: AgentStepResult }> {
   const instructions = await renderText(context, 'instructions')
   const given =
@@ -229,8 +248,10 @@ async function openConversation(
     return { ...reply, text }
   }
   const memory = await loadChatMemory(context, askForSummary, clean)
+  const before = key === undefined ? [] : await recall(context, key, clean)
   const user: ModelMessage = { role: 'user', content: prompt }
-  const messages: ModelMessage[] = [{ role: 'system', content: instructions }, ...(memory ?? []), user]
+  const system: ModelMessage = { role: 'system', content: instructions }
+  const messages = [system, ...(memory ?? before), user]
   const notes = asked ? [asked.note] : []
   return { messages, spent: used, notes, ...(result ? { result } : {}) }
 }

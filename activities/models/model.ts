@@ -3,7 +3,8 @@
  * steps. `parts` is what a vendor wants back as it was, such as signed reasoning; only the same provider gets it.
  */
 export type ModelMessage =
-  | { role: 'system' | 'user'; content: string }
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string; files?: ModelFile[] }
   | {
       role: 'assistant'
       content: string
@@ -11,6 +12,9 @@ export type ModelMessage =
       parts?: { provider: string; value: unknown }
     }
   | { role: 'tool'; toolCallId: string; toolName: string; result: unknown; failed?: true }
+
+/** An image or a PDF file that a model is shown: its bytes in base64, or an address that the vendor opens. */
+export type ModelFile = { mimeType: string; name: string; data: string } | { url: string }
 
 /** `invalid` is the text that the model gave for arguments, if that is no JSON object. */
 export type ToolCall = { id: string; name: string; arguments: Record<string, unknown>; invalid?: string }

@@ -33,7 +33,7 @@ function writeMessage(provider: string, message: ModelMessage): LanguageModelV4M
     case 'system':
       return { role: 'system', content: message.content }
     case 'user':
-      return { role: 'user', content: [{ type: 'text', text: message.content }] }
+      return { role: 'user', content: writeSaid(message) }
     case 'assistant':
       return { role: 'assistant', content: writeAnswer(provider, message) }
     case 'tool': {
@@ -43,6 +43,24 @@ function writeMessage(provider: string, message: ModelMessage): LanguageModelV4M
       return { role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] }
     }
   }
+}
+
+type User = Extract<LanguageModelV4Message, { role: 'user' }>
+
+/** What the user shows, and then says. Vendors refuse a text that is empty beside a file. */
+function writeSaid({ content, files = [] }: Extract<ModelMessage, { role: 'user' }>): User['content'] {
+  const shown = files.map((file) =>
+    'url' in file
+      ? {
+          ...{ type: 'file' as const, mediaType: 'image' },
+          data: { type: 'url' as const, url: new URL(file.url) },
+        }
+      : {
+          ...{ type: 'file' as const, mediaType: file.mimeType, filename: file.name },
+          data: { type: 'data' as const, data: file.data },
+        },
+  )
+  return content === '' && shown.length > 0 ? shown : [...shown, { type: 'text' as const, text: content }]
 }
 
 /** The parts as the vendor wants them back; of its calls only those that the message has. */

@@ -4,6 +4,7 @@ import { type Rotation, rotateCredentials } from '../credentials/rotate.ts'
 import { rotateChannels } from '../monitoring/channels/rotate.ts'
 import type { Scope, Store } from '../scope.ts'
 import { rotateExamples } from '../workflows/examplevalues.ts'
+import { rotateMemory } from '../workflows/nodememory.ts'
 import { keyIdWithin } from './reseal.ts'
 import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 
@@ -19,6 +20,7 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
     keyId: keyIdWithin('sealed'),
   },
   examples: { from: sql`workflow_examples`, keyId: keyIdWithin('sealed') },
+  memory: { from: sql`memory_turns`, keyId: keyIdWithin('sealed') },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
 export const KEY_PLACES = [
@@ -29,6 +31,7 @@ export const KEY_PLACES = [
   'callbacks',
   'channels',
   'examples',
+  'memory',
   'audit',
 ] as const
 export type KeyPlace = (typeof KEY_PLACES)[number]
@@ -77,18 +80,19 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
 }
 
 /**
- * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel and the
- * saved examples of workflows with it, and notes that in the instance's audit chain (operator).
+ * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel, the
+ * saved examples of workflows and the memory of their nodes with it, and notes that in the instance's audit chain (operator).
  */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
   const { rewrapped, closed } = done
   const channels = await rotateChannels(scope.store)
   const examples = await rotateExamples(scope.store)
+  const memory = await rotateMemory(scope.store)
   const to = scope.store.keys.current
-  const details = { to, rewrapped, channels, examples, closed: closed.length }
+  const details = { to, rewrapped, channels, examples, memory, closed: closed.length }
   await changeInstance(scope, 'KEYS_ROTATED', async () =>
-    rewrapped + channels + examples === 0
+    rewrapped + channels + examples + memory === 0
       ? { result: undefined, unchanged: true }
       : { result: undefined, resourceId: null, details },
   )

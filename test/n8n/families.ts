@@ -1,5 +1,9 @@
+/** Stands in lists of types for a connection to an earlier node, at which an execution stops. */
+export const WAY_BACK = 'a way back'
+
 /** What stops templates, by the work that would let them pass. A type that is in no list is a vendor's. */
 const FAMILIES: Record<string, string[]> = {
+  'ways back': [WAY_BACK],
   'calls of workflows': ['executeWorkflow', 'toolWorkflow'],
   messages: ['emailSend', 'telegram', 'slack', 'discord', 'mattermost', 'whatsApp', 'twilio'],
   files: [

@@ -104,6 +104,12 @@ export async function prepareN8n(
   }
 }
 
+/** The packages of n8n, which is installed if it is not in the cache. */
+export function locateN8n(): string {
+  install()
+  return join(CACHE, 'node_modules')
+}
+
 /** Installs n8n into the cache, without the scripts of its packages: none of them is needed on PostgreSQL. */
 function install(): void {
   if (existsSync(join(CACHE, 'node_modules/n8n/bin/n8n'))) return

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ImportReport } from '../../workflows/n8n/report.ts'
 import type { Host } from './compare.ts'
-import { rankFamilies } from './families.ts'
+import { rankFamilies, WAY_BACK } from './families.ts'
 
 const FILE = fileURLToPath(new URL('../../.perdure/n8n/templates.json', import.meta.url))
 const SHOWN = 15
@@ -13,7 +13,7 @@ type Counted = {
   file: string
   nodes: number
   refused?: string
-  /** The types in n8n of the nodes that stop the execution. */
+  /** The types in n8n of the nodes that stop the execution, and WAY_BACK where a connection does. */
   stopped: string[]
   /** Why they did, each after its type. */
   reasons: string[]
@@ -125,7 +125,10 @@ async function countOne(host: Host, file: string, workflow: object): Promise<Cou
     return {
       file,
       nodes: nodes.length,
-      stopped: stopped.map(({ type }) => type),
+      stopped: [
+        ...stopped.map(({ type }) => type),
+        ...problems.flatMap(({ message }) => (STOPS.test(message) ? [WAY_BACK] : [])),
+      ],
       reasons: problems
         .filter(({ kind }) => kind === 'node')
         .map(({ node, message }) => `${types.get(node ?? '')}: ${readReason(message)}`),
@@ -138,6 +141,8 @@ async function countOne(host: Host, file: string, workflow: object): Promise<Cou
     return { file, nodes: nodes.length, refused, ...none }
   }
 }
+
+const STOPS = /a STOP_AND_ERROR node in this place fails the execution/
 
 /** Why a node was not imported, without the names of what it is about. */
 function readReason(message: string): string {

@@ -11,6 +11,7 @@ const NAMES: Record<KeyPlace, string> = {
   callbacks: 'callbacks',
   channels: 'notification channels',
   examples: 'saved examples',
+  memory: 'remembered turns',
   audit: 'audit entries',
 }
 

@@ -33,10 +33,11 @@ import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeWidgetCounts } from '../../db/widgets/caps.ts'
+import { purgeMemory } from '../../db/workflows/nodememory.ts'
 
 /**
  * Removes expired sessions, old mails and notices, abandoned webhook responses, listeners whose time is over, chunks of
- * replies that stayed behind, yesterday's counts of widgets, executions past their retention, stored outputs that no
+ * replies that stayed behind, what nodes were to remember for so long, yesterday's counts of widgets, executions past their retention, stored outputs that no
  * record names, the bytes of files that no execution has, audit entries and reports past their retention, and spans of
  * telemetry that cannot come again; counts the executions of the days that are over, folds what calls to models took
  * and how executions ended, looks whether the audit chains were tampered with, and signs how far they reach: once an
@@ -123,6 +124,7 @@ async function clean({ store, log, signal, checkPrefix }: Cleaning): Promise<voi
   await purgeChunks(store)
   await purgeWidgetCounts(store)
   await purgeMemoryEnds(store)
+  await purgeMemory(store)
   await purgeNotices(store, signal)
   await countDays(store, signal)
   await foldModelCalls(store, signal)

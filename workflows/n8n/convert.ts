@@ -1,11 +1,13 @@
 // How an import goes through the files: document.ts reads n8n's JSON, ids.ts gives ids, loops.ts finds what Loop
-// Over Items nodes repeat, nodetypes.ts finds the mapper of each node and nodes/ maps one after the other, each to
-// one node of ours that keeps the author's texts; drawing.ts draws the connections, nodesettings.ts and settings.ts
-// map settings, and our caller lets repair.ts replace what is not valid. Every step reads only what earlier ones made.
+// Over Items nodes repeat and circles.ts what ways back to an earlier node do, nodetypes.ts finds the mapper of each
+// node and nodes/ maps one after the other, each to one node of ours that keeps the author's texts; drawing.ts draws
+// the connections, nodesettings.ts and settings.ts map settings, and our caller lets repair.ts replace what is not
+// valid. Every step reads only what earlier ones made.
 import type { GraphEdge } from '../graph/graph.ts'
 import type { CanvasNote } from '../graph/notes.ts'
 import { TURN_UNITS, type Work } from '../turns.ts'
 import { findReplies } from './ai/replies.ts'
+import { findCircles, findReadBehind } from './circles.ts'
 import { reportDifferences } from './differences.ts'
 import {
   isN8nDocument,
@@ -14,7 +16,8 @@ import {
   type SourceNode,
   type SourceWorkflow,
 } from './document.ts'
-import { createEdgeDrawing, drawEdges, type EdgeDrawing, readInputs } from './drawing.ts'
+import { drawEdges, readInputs } from './drawing.ts'
+import { createEdgeDrawing, type EdgeDrawing, idInside } from './edgedrawing.ts'
 import { nameNodes } from './ids.ts'
 import { findLoops } from './loops.ts'
 import type { MapperTools } from './mapper.ts'
@@ -77,10 +80,13 @@ export function* convertWorkflow(
   yield TURN_UNITS
   const inFlow = source.nodes.filter(({ name }) => ownerOf(source, name) === undefined)
   const { loops, refused } = findLoops(inFlow, source.links)
+  const circles = findCircles(inFlow, source.links, { loops, refused })
+  const readBehind = findReadBehind(source, circles, loops)
   const ids = nameNodes(source.nodes.map(({ name }) => name))
+  for (const name of readBehind) ids.set(name, idInside(ids.get(name)!))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
-  const drawing = createEdgeDrawing({ source, ids, loops, refused, reporterOf })
+  const drawing = createEdgeDrawing({ source, ids, loops, circles, readBehind, refused, reporterOf })
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
   const reply = chooseReply(source, drawing, reporterOf)
   const needs: NeededCredential[] = []
@@ -95,7 +101,7 @@ export function* convertWorkflow(
   }
   yield TURN_UNITS
   drawEdges(drawing)
-  reportDifferences({ source, loops, built: drawing.built, reporterOf })
+  reportDifferences({ source, loops, circles, built: drawing.built, reporterOf })
   const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
   const all = nestPositions([...nodes, ...drawing.helpers.values()])
   return {
@@ -136,13 +142,11 @@ function mapNode(
     return createPlaceholder(node, reason, 'type', node.disabled ? () => {} : report)
   }
   const outputs = drawing.source.links.filter(({ from }) => from === node.name).map(({ output }) => output)
-  const { attachments, nodes } = drawing.source
-  const mine = attachments.filter(({ to }) => to === node.name)
+  const mine = drawing.source.attachments.filter(({ to }) => to === node.name)
   const read = new Set<string>()
-  const attached = (kind: string) => {
-    read.add(kind)
-    const names = mine.filter((one) => one.kind === kind).map(({ from }) => from)
-    return nodes.filter(({ name, disabled }) => names.includes(name) && !disabled)
+  const attached: MapperTools['attached'] = (kind, part) => {
+    if (part === undefined) read.add(kind)
+    return listAttached(drawing.source, kind, (part ?? node).name)
   }
   try {
     const mapped = findNodeMapper(node)(node, {
@@ -172,6 +176,15 @@ function mapNode(
   } catch (error) {
     return createPlaceholder(node, (error as Error).message, 'parameters', node.disabled ? () => {} : report)
   }
+}
+
+function listAttached({ attachments, nodes }: SourceWorkflow, kind: string, name: string): SourceNode[] {
+  const byName = new Map(nodes.map((one) => [one.name, one]))
+  return attachments
+    .filter((one) => one.to === name && one.kind === kind)
+    .sort((a, b) => a.input - b.input)
+    .flatMap(({ from }) => byName.get(from) ?? [])
+    .filter(({ disabled }) => !disabled)
 }
 
 /** What nodes that call their own workflow need to know of it: its id in n8n, and its id here if it can be called. */
@@ -232,10 +245,11 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
     ...(node.disabled ? { disabled: true } : {}),
   }
   const works = mapped.works === 'each' ? { perItem: true } : mapped.works === 'all' ? { allItems: true } : {}
+  const shown = drawing.readBehind.has(name) ? `${name.slice(0, 150)} (in a round)` : name.slice(0, 200)
   const main = {
     id,
     type: mapped.type,
-    name: mapped.shaper || drawing.loops.has(name) ? `${name.slice(0, 150)} (start)` : name.slice(0, 200),
+    name: mapped.shaper || drawing.loops.has(name) ? `${name.slice(0, 150)} (start)` : shown,
     config: mapped.config,
     ...(position ? { position } : {}),
     ...frame,
@@ -245,7 +259,7 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
   if (!mapped.shaper) return [main]
   const at = position ? { position: { x: position.x + 40, y: position.y + 60 } } : {}
   const { handle: _, ...shaper } = mapped.shaper
-  return [main, { id: exit, name: name.slice(0, 200), ...shaper, ...at, ...frame }]
+  return [main, { id: exit, name: shown, ...shaper, ...at, ...frame }]
 }
 
 /** n8n's places are those of the canvas; here they are measured from the loop that a node is in. */

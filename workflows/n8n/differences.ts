@@ -1,3 +1,4 @@
+import type { CircleBlock } from './circles.ts'
 import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
 import { type LoopBlock, readLoopOutputs } from './loops.ts'
 import type { BuiltNode } from './parts.ts'
@@ -6,6 +7,7 @@ import type { ProblemReporter } from './report.ts'
 type ImportedGraph = {
   source: SourceWorkflow
   loops: ReadonlyMap<string, LoopBlock>
+  circles: ReadonlyMap<string, CircleBlock>
   built: ReadonlyMap<string, BuiltNode>
   reporterOf: (node: string) => ProblemReporter
 }
@@ -41,12 +43,12 @@ function findBehind(name: string, outward: Map<string, SourceLink[]>): Set<strin
 
 /** n8n executes a node once for each connection that brings items, and all nodes behind it as well. */
 function reportJoin(
-  { source, loops, built }: ImportedGraph,
+  { source, loops, circles, built }: ImportedGraph,
   node: SourceNode,
   outward: Map<string, SourceLink[]>,
   report: ProblemReporter,
 ): void {
-  const body = loops.get(node.name)?.members
+  const body = (loops.get(node.name) ?? circles.get(node.name))?.members
   const links = source.links.filter(({ from, to }) => to === node.name && !body?.has(from))
   const inputs = Map.groupBy(links, ({ input }) => input)
   if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, source))) return
@@ -79,20 +81,14 @@ const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.cont
 
 /** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
 function reportLostPairs(
-  { loops }: ImportedGraph,
+  graph: ImportedGraph,
   node: SourceNode,
   outward: Map<string, SourceLink[]>,
   report: ProblemReporter,
 ): void {
-  if (loops.size === 0) return
   const texts = listTexts(node.parameters)
-  for (const [loopName, { node: loop, members }] of loops) {
-    const { done } = readLoopOutputs(loop)
-    const after = new Set(
-      (outward.get(loopName) ?? [])
-        .filter(({ output }) => output === done)
-        .flatMap(({ to }) => [...findBehind(to, outward)]),
-    )
+  for (const [loopName, { members, ends }] of listRepeated(graph)) {
+    const after = new Set(ends.flatMap(({ to }) => [...findBehind(to, outward)]))
     const isInside = members.has(node.name)
     if (!isInside && !after.has(node.name)) continue
     const lost = texts.flatMap((text) =>
@@ -116,6 +112,23 @@ function reportLostPairs(
       report('expression', 'parameters', message, counts)
     }
   }
+}
+
+type Repeated = { members: Set<string>; ends: SourceLink[] }
+
+/** The loops and circles by name: their nodes, and the connections that lead on once they are over. */
+function listRepeated({ source, loops, circles }: ImportedGraph): [name: string, Repeated][] {
+  const repeated: [string, Repeated][] = []
+  for (const [name, { node, members }] of loops) {
+    const { done } = readLoopOutputs(node)
+    const ends = source.links.filter(({ from, output }) => from === name && output === done)
+    repeated.push([name, { members, ends }])
+  }
+  for (const [name, { members }] of circles) {
+    const ends = source.links.filter(({ from, to }) => members.has(from) && !members.has(to))
+    repeated.push([name, { members, ends }])
+  }
+  return repeated
 }
 
 /** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */

@@ -19,8 +19,11 @@ export type SourceNode = {
 /** A connection from an output of one node to an input of another one. Both are counted from 0. */
 export type SourceLink = { from: string; output: number; to: string; input: number }
 
-/** A connection by which n8n attaches a node to another one; `kind` is its type: `ai_languageModel`. */
-export type SourceAttachment = { from: string; to: string; kind: string }
+/**
+ * A connection by which n8n attaches a node to another one; `kind` is its type: `ai_languageModel`. `input` counts those of
+ * one kind from 0.
+ */
+export type SourceAttachment = { from: string; to: string; kind: string; input: number }
 
 /** An n8n workflow, in the same form whatever version of n8n exported it. */
 export type SourceWorkflow = {
@@ -145,7 +148,7 @@ function readLinks(
       const { node: to, type, index } = Object(target)
       const report = reporterOf(from)
       if (kind.startsWith('ai_') && names.has(from) && names.has(to)) {
-        attachments.push({ from, to, kind })
+        attachments.push({ from, to, kind, input: readInput(index) })
         return []
       }
       if (kind !== 'main' || (type ?? 'main') !== 'main') {
@@ -162,11 +165,12 @@ function readLinks(
         report('connection', path, message, target)
         return []
       }
-      const input = Number.isInteger(index) && index >= 0 ? index : 0
-      return [{ from, output: Number(output), to, input }]
+      return [{ from, output: Number(output), to, input: readInput(index) }]
     }),
   )
 }
+
+const readInput = (index: unknown) => (Number.isInteger(index) && Number(index) >= 0 ? Number(index) : 0)
 
 /** The connections from one node, which are {main: [[target]]}, as a flat list. */
 function listTargets(kinds: unknown) {

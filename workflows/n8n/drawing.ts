@@ -1,36 +1,8 @@
-import type { GraphEdge } from '../graph/graph.ts'
-import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
+import { drawCircles, enterCircle, leaveCircles } from './circledrawing.ts'
+import { isNamedBy, SEVERAL_INPUTS } from './circles.ts'
+import type { SourceLink, SourceNode } from './document.ts'
+import { addEdge, addHelper, type EdgeDrawing, type EdgeStart } from './edgedrawing.ts'
 import { type LoopBlock, readLoopOutputs } from './loops.ts'
-import type { BuiltNode, ImportedNode } from './parts.ts'
-import type { ProblemReporter } from './report.ts'
-
-/** The edges that an import draws, and the nodes that it adds to draw them. */
-export type EdgeDrawing = {
-  source: SourceWorkflow
-  ids: ReadonlyMap<string, string>
-  built: Map<string, BuiltNode>
-  loops: ReadonlyMap<string, LoopBlock>
-  refused: ReadonlyMap<string, string>
-  edges: Map<string, GraphEdge>
-  helpers: Map<string, ImportedNode>
-  reporterOf: (node: string | null) => ProblemReporter
-  /** The id of the FOR_EACH around a node. */
-  loopAround: (name: string) => string | undefined
-}
-
-type DrawnGraph = Pick<EdgeDrawing, 'source' | 'ids' | 'loops' | 'refused' | 'reporterOf'>
-
-export function createEdgeDrawing(given: DrawnGraph): EdgeDrawing {
-  const around = new Map<string, string>()
-  const blocks = [...given.loops].sort(([, a], [, b]) => b.members.size - a.members.size)
-  for (const [name, { members }] of blocks)
-    for (const member of members) around.set(member, given.ids.get(name)!)
-  const loopAround = (name: string) => around.get(name)
-  return { ...given, built: new Map(), edges: new Map(), helpers: new Map(), loopAround }
-}
-
-/** Node types that read their inputs one by one. */
-const SEVERAL_INPUTS = new Set(['merge', 'compareDatasets'])
 
 /** For each input of a node that has several, an expression for what comes by it. */
 export function readInputs({ source, ids }: EdgeDrawing, node: SourceNode): string[] {
@@ -54,20 +26,24 @@ export function drawEdges(drawing: EdgeDrawing): void {
   for (const { id, exit, mapped } of drawing.built.values())
     if (exit !== id) addEdge(drawing, { id, handle: mapped.shaper?.handle ?? null }, exit)
   for (const loop of loops.values()) drawLoop(drawing, loop)
-  const circles = findCircles(drawing)
+  const back = findWaysBack(drawing)
   for (const link of source.links) {
-    if (circles.has(link)) replaceCircle(drawing, link)
+    if (back.has(link)) replaceWayBack(drawing, link)
     else drawLink(drawing, link)
   }
+  drawCircles(drawing)
 }
 
 function drawLink(drawing: EdgeDrawing, link: SourceLink): void {
   const { built, loops, ids } = drawing
-  const start = findStart(drawing, link)
-  if (!start) return
+  const first = findStart(drawing, link)
+  if (!first) return
+  const start = leaveCircles(drawing, link, first)
   const loop = loops.get(link.to)
   const target = built.get(link.to)!
-  if (loop) {
+  const entry = enterCircle(drawing, link)
+  if (entry !== undefined) addEdge(drawing, start, entry)
+  else if (loop) {
     const end = loop.members.has(link.from) ? `${ids.get(link.to)}__back` : `${ids.get(link.to)}__list`
     addEdge(drawing, start, end)
   } else if (
@@ -96,10 +72,8 @@ function drawLink(drawing: EdgeDrawing, link: SourceLink): void {
 /** How many connections lead to a node. */
 const links = ({ source }: EdgeDrawing, name: string) => source.links.filter(({ to }) => to === name).length
 
-type Start = { id: string; handle: string | null }
-
 /** Where the edge for a connection begins. Reports an output that our node does not have. */
-function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceLink): Start | undefined {
+function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceLink): EdgeStart | undefined {
   const { source, exit, mapped } = built.get(link.from)!
   if (loops.has(link.from)) {
     const isDone = link.output === readLoopOutputs(source).done
@@ -126,25 +100,14 @@ function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceL
 function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
   const { ids, source } = drawing
   const id = ids.get(node.name)!
-  const named = (names: Iterable<string>) =>
-    [...names].some((name) => {
-      const text = JSON.stringify(source.nodes.find((one) => one.name === name)?.parameters)
-      return text?.includes(JSON.stringify(node.name).slice(1, -1))
-    })
   const others = source.nodes.map(({ name }) => name).filter((name) => !members.has(name))
-  const isReadInside = named(members) || !named(others)
+  const isReadInside = isNamedBy(source, node.name, members) || !isNamedBy(source, node.name, others)
   const short = node.name.slice(0, 150)
   const helper = (
     suffix: string,
     label: string,
     rest: { type: string; config: Record<string, unknown> } & Record<string, unknown>,
-  ) =>
-    addHelper(
-      drawing,
-      node,
-      { id: `${id}__${suffix}`, name: label, ...rest },
-      suffix === 'list' || suffix === 'done',
-    )
+  ) => addHelper(drawing, node, { id: `${id}__${suffix}`, name: label, ...rest })
   const pass = { type: 'NO_OP', config: {}, perItem: true }
   helper('list', `${short} (items)`, pass)
   const inside = { ...pass, parentId: id }
@@ -166,12 +129,13 @@ function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
   addEdge(drawing, { id, handle: null }, `${id}__done`)
 }
 
-/** Connections that lead back to a node before them, besides those that end the batch of a loop. */
-function findCircles({ source, loops, built }: EdgeDrawing): Set<SourceLink> {
-  const circles = new Set<SourceLink>()
+/** Connections that lead back to a node before them, besides those that end a batch of a loop or a round of a circle. */
+function findWaysBack({ source, loops, circles, built }: EdgeDrawing): Set<SourceLink> {
+  const back = new Set<SourceLink>()
   const outward = Map.groupBy(source.links, ({ from }) => from)
   const state = new Map<string, 'open' | 'done'>()
-  const endsBatch = ({ from, to }: SourceLink) => loops.get(to)?.members.has(from) === true
+  const endsRound = ({ from, to }: SourceLink) =>
+    [loops, circles].some((blocks) => blocks.get(to)?.members.has(from))
   for (const { name: first } of source.nodes) {
     const stack = [{ name: first, at: 0 }]
     if (state.has(first)) continue
@@ -181,9 +145,9 @@ function findCircles({ source, loops, built }: EdgeDrawing): Set<SourceLink> {
       if (!link) {
         state.set(top.name, 'done')
         stack.pop()
-      } else if (!endsBatch(link) && built.has(link.to)) {
+      } else if (!endsRound(link) && built.has(link.to)) {
         const known = state.get(link.to)
-        if (known === 'open') circles.add(link)
+        if (known === 'open') back.add(link)
         else if (!known) {
           state.set(link.to, 'open')
           stack.push({ name: link.to, at: 0 })
@@ -191,11 +155,11 @@ function findCircles({ source, loops, built }: EdgeDrawing): Set<SourceLink> {
       }
     }
   }
-  return circles
+  return back
 }
 
 /** Where n8n goes back to repeat nodes, our execution must not end as a success. */
-function replaceCircle(drawing: EdgeDrawing, link: SourceLink): void {
+function replaceWayBack(drawing: EdgeDrawing, link: SourceLink): void {
   const start = findStart(drawing, link)
   if (!start) return
   const way = `from "${link.from}" back to "${link.to}"`
@@ -213,26 +177,4 @@ function replaceCircle(drawing: EdgeDrawing, link: SourceLink): void {
     },
   })
   addEdge(drawing, start, id)
-}
-
-/** Adds an edge, unless the same one is there. */
-function addEdge({ edges }: EdgeDrawing, from: Start, target: string): void {
-  const key = JSON.stringify([from.id, from.handle, target])
-  edges.set(key, { source: from.id, target, sourceHandle: from.handle })
-}
-
-/** Adds a node near another one, in the same loop. */
-function addHelper(
-  { helpers, loopAround }: EdgeDrawing,
-  near: SourceNode,
-  node: ImportedNode,
-  outside = true,
-): void {
-  const { position } = near
-  const parentId = outside ? loopAround(near.name) : undefined
-  helpers.set(node.id, {
-    ...(position ? { position: { x: position.x + 80, y: position.y + 120 } } : {}),
-    ...(parentId ? { parentId } : {}),
-    ...node,
-  })
 }

@@ -27,8 +27,11 @@ export type MapperTools = {
   own: { theirs: string | undefined; ours: string | undefined }
   /** Whether any of the nodes works on files of its items. */
   usesFiles: boolean
-  /** The nodes that n8n attaches to it by connections of this kind: `ai_languageModel`, `ai_tool`. */
-  attached(kind: string): SourceNode[]
+  /**
+   * The nodes that n8n attaches to it, or to `part`, which is attached to it, by connections of this kind:
+   * `ai_languageModel`, `ai_tool`. In the order of its inputs.
+   */
+  attached(kind: string, part?: SourceNode): SourceNode[]
   /** The id of our credential that replaces one of n8n's, by its id or its name in n8n, or the name of its node. */
   findCredential(key: string): string | undefined
   /** The credentials that nodes of the document need: mappers add to them. */

@@ -12,7 +12,13 @@ export type MappedNode = {
   handles?: (string | null)[]
   retry?: Record<string, number>
   /** A node behind it, which makes its output what n8n's is. It takes the name. `handle`: by which its input comes. */
-  shaper?: { type: string; config: Record<string, unknown>; perItem?: true; handle?: string }
+  shaper?: {
+    type: string
+    config: Record<string, unknown>
+    perItem?: true
+    allItems?: true
+    handle?: string
+  }
   /** It takes the place of a node that was not imported. */
   isPlaceholder?: true
   /** The n8n node belongs to this one, and is no node of its own here. */

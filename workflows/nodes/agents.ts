@@ -4,6 +4,7 @@ import { AgentGuards, demandRoomForRefusal } from './agentguards.ts'
 import { computed, credentialField, nodeTypeRow, textField, wholeNumber } from './fields.ts'
 import { INTO, intoField } from './into.ts'
 import { ASKED } from './models.ts'
+import { MEMORY, memoryField } from './nodememory.ts'
 import { approversField, waitLimitField } from './pauses.ts'
 import { listToolCode, listToolCredentials, listToolReads, readToolText, toolsField } from './tools.ts'
 
@@ -36,6 +37,7 @@ export const AGENT_NODES = {
             maxSteps: v.optional(wholeNumber(1, MAX_AGENT_STEPS), DEFAULT_AGENT_STEPS),
             maxTokens: v.optional(wholeNumber(1, 1_000_000_000)),
             maxCost: v.optional(amount),
+            memory: v.optional(memoryField),
             into: v.optional(intoField),
             reply: v.optional(v.boolean('must be true or false')),
             approvers: v.optional(approversField),
@@ -51,6 +53,7 @@ export const AGENT_NODES = {
             maxSteps: 'How many calls to the model and of tools it may make together.',
             maxTokens: 'How many tokens its calls to the model may use together.',
             maxCost: 'How many US dollars its calls to the model may cost together.',
+            memory: MEMORY,
             into: INTO,
             reply: 'In a chat, the text of this node is the reply.',
             approvers:

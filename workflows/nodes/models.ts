@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { checkJsonSchema } from '../jsonschema/schema.ts'
 import { described, strictObject } from '../object.ts'
+import { askedFilesField, fallbacksField, listFallbackCredentials, messagesField } from './conversation.ts'
 import {
   computed,
   credentialField,
@@ -11,6 +12,7 @@ import {
   wholeNumber,
 } from './fields.ts'
 import { INTO, intoField } from './into.ts'
+import { MEMORY, memoryField } from './nodememory.ts'
 
 /** The handle of a CLASSIFY for what fits none of its categories. */
 export const OTHER = 'other'
@@ -32,8 +34,10 @@ export const maxTokensField = wholeNumber(1, 1_000_000)
 const withSchemaFaults = v.rawCheck<Record<string, unknown>>(({ dataset, addIssue }) => {
   if (!dataset.typed) return
   const { value } = dataset
-  const own =
-    value.type === 'object' ? [] : [{ path: 'type', message: 'must be object: models answer with objects' }]
+  const isOne = value.type === 'object' || value.type === 'array'
+  const own = isOne
+    ? []
+    : [{ path: 'type', message: 'must be object, or array: models answer with objects or lists' }]
   for (const { path, message } of [...checkJsonSchema(value), ...own]) {
     if (path === '') addIssue({ message })
     else {
@@ -43,8 +47,8 @@ const withSchemaFaults = v.rawCheck<Record<string, unknown>>(({ dataset, addIssu
   }
 })
 
-/** A JSON Schema of an object. Texts in it may have expressions. */
-export const objectSchemaField = v.pipe(
+/** A JSON Schema of an object, or of a list. Texts in it may have expressions. */
+export const answerSchemaField = v.pipe(
   v.custom<Record<string, unknown>>(
     (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
     'must be a JSON Schema, which is an object',
@@ -106,29 +110,37 @@ const MODEL_CALL = {
 /** Node types that ask a model. Each call is noted with its tokens and its cost. */
 export const MODEL_NODES = {
   LLM: nodeTypeRow('effect', {
-    summary: 'Asks a model; outputs {text}, or with a JSON Schema an object that fits it.',
+    summary: 'Asks a model; outputs {text}, or with a JSON Schema an object or a list that fits it.',
     config: v.pipe(
       v.object(
         described(
           {
             ...asked,
             system: v.optional(v.string('must be a string')),
-            prompt: textField,
+            messages: v.optional(messagesField),
+            prompt: v.optional(textField),
+            files: v.optional(askedFilesField),
             temperature: v.optional(computed(temperatureField)),
             maxTokens: v.optional(computed(maxTokensField)),
             output: v.optional(oneOf('text', 'json'), 'text'),
-            schema: v.optional(computed(objectSchemaField)),
+            schema: v.optional(computed(answerSchemaField)),
+            fallbacks: v.optional(fallbacksField),
+            memory: v.optional(memoryField),
             into: v.optional(intoField),
             reply: v.optional(v.boolean('must be true or false')),
           },
           {
             ...ASKED,
             system: 'Who the model is, and how it is to answer.',
+            messages: 'What was said before the prompt, in its order.',
             prompt: 'What the model is asked.',
+            files: 'Images or PDF files that the model is shown with the prompt: files, or their addresses.',
             temperature: 'How freely it answers: 0 is strict.',
             maxTokens: 'The most tokens that the answer may have.',
-            output: 'Whether it answers with a text, or with an object.',
-            schema: 'The JSON Schema of the object. Without it any object.',
+            output: 'Whether it answers with a text, or with an object or a list.',
+            schema: 'The JSON Schema of the object or the list. Without it any object.',
+            fallbacks: 'Models that are asked in its place, in their order, if it cannot answer.',
+            memory: MEMORY,
             into: INTO,
             reply: 'In a chat, the text of this node is the reply.',
           },
@@ -141,8 +153,23 @@ export const MODEL_NODES = {
         ),
         ['schema'],
       ),
+      v.forward(
+        v.check(
+          ({ prompt, messages }) => prompt !== undefined || (messages ?? []).length > 0,
+          'is required, unless there are messages',
+        ),
+        ['prompt'],
+      ),
+      v.forward(
+        v.check(
+          ({ prompt, files }) => prompt !== undefined || files === undefined,
+          'are shown with the prompt: without one they belong to a message',
+        ),
+        ['files'],
+      ),
     ),
     main: ['credentialId', 'model', 'system', 'prompt', 'output', 'schema'],
+    moreCredentials: listFallbackCredentials,
     ...MODEL_CALL,
   }),
   CLASSIFY: nodeTypeRow('effect', {
@@ -178,20 +205,21 @@ export const MODEL_NODES = {
     ...MODEL_CALL,
   }),
   EXTRACT: nodeTypeRow('effect', {
-    summary: 'Has a model find data in a text; outputs an object that fits a JSON Schema.',
+    summary: 'Has a model find data in a text; outputs an object or a list that fits a JSON Schema.',
     config: v.object(
       described(
         {
           ...asked,
           input: textField,
-          schema: computed(objectSchemaField),
+          schema: computed(answerSchemaField),
           instructions: v.optional(v.string('must be a string')),
           into: v.optional(intoField),
         },
         {
           ...ASKED,
           input: 'The text.',
-          schema: 'The JSON Schema of what is found. The descriptions of its properties help the model.',
+          schema:
+            'The JSON Schema of what is found, an object or a list. The descriptions of its properties help the model.',
           instructions: MORE_INSTRUCTIONS,
           into: INTO,
         },

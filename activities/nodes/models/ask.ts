@@ -1,8 +1,10 @@
+import * as v from 'valibot'
 import { isObject } from '../../../workflows/json.ts'
-import { maxTokensField, objectSchemaField, temperatureField } from '../../../workflows/nodes/models.ts'
+import { type Fallback, fallbacksField } from '../../../workflows/nodes/conversation.ts'
+import { answerSchemaField, maxTokensField, temperatureField } from '../../../workflows/nodes/models.ts'
 import { checkJson, demandSchema } from '../../jsonschema/check.ts'
 import { askModel } from '../../models/ask.ts'
-import type { ModelMessage, ModelReply } from '../../models/model.ts'
+import type { ModelMessage, ModelReply, ModelRequest } from '../../models/model.ts'
 import { renderKey, renderText } from '../kit/config.ts'
 import { invalidConfig, NodeFailure } from '../kit/failure.ts'
 import { putInto } from '../kit/into.ts'
@@ -11,6 +13,8 @@ import type { NodeContext } from '../kit/node.ts'
 /** What a node asks a model, apart from the schema of the answer. */
 export type Question = {
   model: string
+  /** Models that are asked, in their order, if the one before cannot answer. */
+  fallbacks?: Fallback[] | undefined
   messages: ModelMessage[]
   temperature?: number | undefined
   maxTokens?: number | undefined
@@ -44,9 +48,52 @@ export async function renderHow(
   }
 }
 
+/** The models that a config names in place of its own. */
+export async function renderFallbacks({ config, evaluator, bindings }: NodeContext): Promise<Fallback[]> {
+  const given = await evaluator.render(config.fallbacks ?? [], bindings)
+  const parsed = v.safeParse(fallbacksField, given)
+  if (!parsed.success) throw invalidConfig('fallbacks', parsed.issues[0].message)
+  return parsed.output
+}
+
+/** Failures of one model after which another one may answer. */
+const ELSEWHERE = new Set(['ModelUnavailable', 'ModelRefused', 'ModelAnswer'])
+
+/**
+ * Asks the model, and if that cannot answer its fallbacks in their order, in the same attempt. Each call is noted by
+ * itself, and the record has a warning for each that failed. A reader of the chat is told the text when it is whole.
+ * Throws what askModel throws for the last one.
+ */
+async function askAny(
+  context: NodeContext,
+  { model, fallbacks = [] }: Pick<Question, 'model' | 'fallbacks'>,
+  request: ModelRequest,
+): Promise<ModelReply> {
+  const { credentialId } = context.config
+  if (fallbacks.length === 0) return askModel(context, { credentialId, model, request })
+  const { reply: told, ...quiet } = context
+  const all = [{ credentialId, model }, ...fallbacks]
+  for (const [at, one] of all.entries()) {
+    try {
+      const answer = await askModel(quiet, { ...one, request })
+      told?.write(answer.text)
+      return answer
+    } catch (error) {
+      const next = all[at + 1]
+      if (!next || !(error instanceof NodeFailure) || !ELSEWHERE.has(error.type)) throw error
+      warn(
+        context,
+        at === 0 ? 'model' : `fallbacks[${at - 1}].model`,
+        `${error.message}. ${next.model} was asked in its place`,
+      )
+    }
+  }
+  throw new Error('there is no model to ask')
+}
+
 /** The schema of a config, checked again: its texts may have had expressions. Throws the NodeFailures of checkJson. */
 export async function renderSchema(context: NodeContext): Promise<Record<string, unknown>> {
-  const schema = await renderKey(context, 'schema', objectSchemaField)
+  const schema = await renderKey(context, 'schema', answerSchemaField)
   await demandSchema(context, schema)
   return schema
 }
@@ -55,9 +102,11 @@ export async function renderSchema(context: NodeContext): Promise<Record<string,
  * Asks a model for text. An answer that its vendor has cut is used, with a warning in the node's record. Throws the
  * NodeFailures of askModel.
  */
-export async function askForText(context: NodeContext, { model, ...request }: Question): Promise<ModelReply> {
-  const { credentialId } = context.config
-  const reply = await askModel(context, { credentialId, model, request })
+export async function askForText(
+  context: NodeContext,
+  { model, fallbacks, ...request }: Question,
+): Promise<ModelReply> {
+  const reply = await askAny(context, { model, fallbacks }, request)
   if (reply.finish === 'length')
     warn(context, 'maxTokens', 'The answer is cut off: it has as many tokens as it may have')
   if (reply.finish === 'filter') warn(context, 'prompt', "The answer is cut off by its vendor's filter")
@@ -82,19 +131,14 @@ function warn({ notes }: NodeContext, path: string, message: string): void {
  */
 export async function askForObject(
   context: NodeContext,
-  { model, messages, ...how }: Question,
+  { model, fallbacks, messages, ...how }: Question,
   schema: Record<string, unknown>,
   judge: (object: Record<string, unknown>) => string[] = () => [],
 ): Promise<Record<string, unknown>> {
-  const { credentialId } = context.config
   const conversation = [...messages]
   let problems: string[] = []
   for (let tries = 0; tries < 2; tries++) {
-    const reply = await askModel(context, {
-      credentialId,
-      model,
-      request: { messages: conversation, schema, ...how },
-    })
+    const reply = await askAny(context, { model, fallbacks }, { messages: conversation, schema, ...how })
     demandWhole(reply)
     const { object } = reply
     problems = object === undefined ? ['the answer is not JSON'] : await checkJson(context, schema, object)
@@ -111,6 +155,30 @@ export async function askForObject(
       retryable: true,
     },
   )
+}
+
+/**
+ * Asks as askForObject does, for what a schema of an object or of a list describes. Models answer with objects, so a
+ * list is asked for as the only property of one.
+ */
+export async function askForAnswer(
+  context: NodeContext,
+  question: Question,
+  schema: Record<string, unknown>,
+): Promise<unknown> {
+  if (schema.type !== 'array') return askForObject(context, question, schema)
+  // References lead from the root of a schema.
+  const { $schema, $defs, definitions, ...list } = schema
+  const wrapped = {
+    ...($schema === undefined ? {} : { $schema }),
+    type: 'object',
+    properties: { list },
+    required: ['list'],
+    additionalProperties: false,
+    ...($defs === undefined ? {} : { $defs }),
+    ...(definitions === undefined ? {} : { definitions }),
+  }
+  return (await askForObject(context, question, wrapped)).list
 }
 
 function demandWhole({ finish }: ModelReply): void {

@@ -113,7 +113,7 @@ export function Editor(props: EditorProps) {
   const dirty = useEditor(store, isDirty)
   const called = useEditor(store, ({ saved }) => saved?.nodes.some(isCalled) ?? false)
   const close = useCallback(() => setShown(null), [])
-  // What is published is a version: what is not saved becomes one first.
+  // Only versions are published: unsaved changes become one first.
   const publish = async (switchOn: boolean) => {
     if (await saving.saveFirst()) setShown(switchOn ? 'switch on' : 'publish')
   }

@@ -121,7 +121,7 @@ type MoreProps = Pick<HeaderProps, 'id' | 'readOnly' | 'onDiscard' | 'onHelp' | 
   onDescribe: () => void
 }
 
-/** What is done less often. */
+/** The acts that are seldom needed. */
 function More({ id, readOnly, name, drafted, onDescribe, onDiscard, onHelp, onSettings }: MoreProps) {
   return (
     <Menu

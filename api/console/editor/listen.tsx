@@ -27,7 +27,7 @@ export function Listen({ store, id, teamId, onClose }: ListenProps) {
     return () => clearTimeout(timer)
   }, [onClose])
   useEffect(() => {
-    // What was not saved is not left for it.
+    // It does not leave a page with unsaved changes.
     if (arrived && !isDirty(store.get())) go(`/executions/${arrived.id}`)
   }, [arrived, store])
   const tested = saved ? findHooks({ id, teamId, nodes: saved.nodes }, 'hooks-test') : []

@@ -337,3 +337,41 @@ test('an agent with a parser has its answer brought into the form of the schema 
   })
   expect(told).toContain('an EXTRACT behind the agent')
 })
+
+test("memories of every kind keep n8n's keys and windows; those of one kind are shared", () => {
+  const memoryOf = (type: string, parameters: object, typeVersion: number) => {
+    const memory: Part = { ...tool('Memory', type, parameters, typeVersion), kind: 'ai_memory' }
+    const { agent, told } = convert([tool('Think', 'toolThink', {}), memory], {
+      ...{ promptType: 'define', text: 'x' },
+    })
+    return { memory: agent.config.memory, told, type: agent.type }
+  }
+  const custom = { sessionIdType: 'customKey', sessionKey: '={{ $json.from }}' }
+  for (const [type, parameters, version, memory] of [
+    ['memoryBufferWindow', {}, 1, { key: 'chat_history', messages: 10, days: 1, name: 'memoryBufferWindow' }],
+    ['memoryBufferWindow', {}, 1.1, { key: '={{ $json.sessionId }}', messages: 10 }],
+    [
+      'memoryBufferWindow',
+      { ...custom, contextWindowLength: 20 },
+      1.3,
+      { key: '={{ $json.from }}', messages: 40 },
+    ],
+    ['memoryBufferWindow', {}, 1.4, { key: '={{ $json.sessionId }}', name: 'Memory' }],
+    ['memoryPostgresChat', custom, 1, { messages: 200, days: 3650 }],
+    [
+      'memoryPostgresChat',
+      { ...custom, tableName: 'said' },
+      1.3,
+      { messages: 10, name: 'memoryPostgresChat said' },
+    ],
+    ['memoryRedisChat', { ...custom, sessionTTL: 100_000 }, 1.5, { days: 2 }],
+  ] as const) {
+    const found = memoryOf(type, parameters, version)
+    expect(found.memory, `${type} ${version}: ${found.told}`).toMatchObject(memory)
+    expect(found.told).toMatch(/Perdure keeps it anew, sealed/)
+  }
+  expect(memoryOf('memoryBufferWindow', { sessionIdType: 'customKey' }, 1.3)).toMatchObject({
+    type: 'STOP_AND_ERROR',
+    told: expect.stringMatching(/has no key/),
+  })
+})

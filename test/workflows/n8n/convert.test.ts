@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createDocument, editFields } from './documents.ts'
 import { importDocument } from './importing.ts'
 
@@ -59,6 +59,76 @@ test('the first version of Loop Over Items, which does not loop by itself, becom
   expect(imported.report.problems).toContainEqual(
     expect.objectContaining({ node: first.name, message: expect.stringContaining('noItemsLeft') }),
   )
+})
+
+describe('a way back to an earlier node', () => {
+  const type = (name: string) =>
+    ({ Start: 'manualTrigger', Loop: 'splitInBatches' })[name] ?? (name.startsWith('If') ? 'if' : 'noOp')
+  /** A document with these connections, each `from > to` or `from:output > to`. */
+  const connect = (links: string[], parameters: Record<string, unknown> = {}) => {
+    const ends = links.map((link) => /^(\w+)(?::(\d))? > (\w+)$/.exec(link)!.slice(1))
+    const names = [...new Set(ends.flatMap(([from, , to]) => [from!, to!]))]
+    const ofNode = names.map(
+      (name) => [name, { main: [] as { node: string; type: string; index: number }[][] }] as const,
+    )
+    const connections = Object.fromEntries(ofNode)
+    for (const [from = '', output = '0', to = ''] of ends) {
+      const { main } = connections[from]!
+      while (main.length <= Number(output)) main.push([])
+      main[Number(output)]!.push({ node: to, type: 'main', index: 0 })
+    }
+    const nodes = names.map((name) => ({
+      ...{ name, type: `n8n-nodes-base.${type(name)}`, typeVersion: name === 'Loop' ? 3 : 1 },
+      parameters: parameters[name] ?? {},
+    }))
+    return importDocument({ nodes, connections })!
+  }
+  const repeats = ({ nodes }: ReturnType<typeof connect>) =>
+    nodes.filter((node) => node.type === 'REPEAT').map(({ id }) => id)
+  const stops = ({ nodes }: ReturnType<typeof connect>) =>
+    nodes.filter(({ type, id }) => type === 'STOP_AND_ERROR' && id.includes('__back')).length
+
+  test.each([
+    ['to the node itself', ['Start > A', 'A > If', 'If > End', 'If:1 > A'], ['A__again']],
+    ['from a node without another way', ['Start > A', 'A > B', 'B > A'], ['A__again']],
+    [
+      'within another one',
+      ['Start > A', 'A > B', 'B > If', 'If > IfOuter', 'If:1 > B', 'IfOuter:1 > A', 'IfOuter > End'],
+      ['A__again', 'B__again'],
+    ],
+    [
+      'around a loop',
+      ['Start > A', 'A > Loop', 'Loop:1 > B', 'B > Loop', 'Loop > If', 'If > End', 'If:1 > A'],
+      ['A__again'],
+    ],
+  ])('%s is a REPEAT', (_, links, ids) => {
+    const graph = connect(links)
+    expect([repeats(graph).sort(), stops(graph), graph.problems]).toEqual([ids, 0, []])
+  })
+
+  test.each([
+    ['that several nodes lead into', ['Start > If', 'If > A', 'If:1 > B', 'A > B', 'B > IfEnd', 'IfEnd > A']],
+    [
+      'out of the middle of a loop to a node before it',
+      ['Start > A', 'A > Loop', 'Loop:1 > B', 'B > If', 'If > Loop', 'If:1 > A', 'Loop > End'],
+    ],
+  ])('%s stops the execution there, and says so', (_, links) => {
+    const graph = connect(links)
+    expect(stops(graph)).toBeGreaterThan(0)
+    expect(graph.report.problems).toContainEqual(
+      expect.objectContaining({ kind: 'connection', message: expect.stringContaining('Perdure cannot') }),
+    )
+  })
+
+  test('what is read behind a circle, and not in it, is a node behind it with the name and id in n8n', () => {
+    const links = ['Start > A', 'A > If', 'If > End', 'If:1 > A']
+    const { nodes } = connect(links, { End: { note: "={{ $('A').first().json.n }}" } })
+    const found = nodes.filter(({ id }) => /^A(__inner)?$/.test(id))
+    expect(found.map(({ id, name, parentId }) => [id, name, parentId])).toEqual([
+      ['A__inner', 'A (in a round)', 'A__inner__again'],
+      ['A', 'A', undefined],
+    ])
+  })
 })
 
 test('words that every JavaScript object knows mean nothing in a document', () => {

@@ -7,7 +7,16 @@ import { atOnce } from '../../support/atonce.ts'
 
 const CREDENTIAL = randomUUID()
 
-type Part = { name: string; type: string; kind: string; parameters?: object; credentials?: object }
+type Part = {
+  name: string
+  type: string
+  kind: string
+  parameters?: object
+  credentials?: object
+  typeVersion?: number
+  of?: string
+  input?: number
+}
 
 /** A workflow with one node that asks a model, and nodes that are attached to it. */
 function documentOf(type: string, parameters: object, parts: Part[] = [MODEL], typeVersion = 1.7) {
@@ -18,14 +27,14 @@ function documentOf(type: string, parameters: object, parts: Part[] = [MODEL], t
   const connections: Record<string, object> = {
     Chat: { main: [[{ node: 'Ask', type: 'main', index: 0 }]] },
   }
-  for (const { name, kind } of parts)
-    connections[name] = { [kind]: [[{ node: 'Ask', type: kind, index: 0 }]] }
+  for (const { name, kind, of: to = 'Ask', input = 0 } of parts)
+    connections[name] = { [kind]: [[{ node: to, type: kind, index: input }]] }
   return {
     name: 'models',
     nodes: [
       node('Chat', 'chatTrigger', {}),
       node('Ask', type, { parameters, typeVersion }),
-      ...parts.map(({ name, type: of, kind: _, ...more }) => node(name, of, more)),
+      ...parts.map(({ name, type: of, kind: _, of: _to, input: _input, ...more }) => node(name, of, more)),
     ],
     connections,
   }
@@ -90,6 +99,24 @@ test('without a credential the node has none, and a problem says which one it ne
   expect(told(byName)).not.toContain('credential')
 })
 
+test("a model without a name has n8n's of that version of the node, and the report says which", () => {
+  const of = (type: string, parameters: object, typeVersion: number) => {
+    const model = { ...MODEL, type, parameters, typeVersion } as Part
+    const found = convert(documentOf('chainLlm', { promptType: 'define', text: 'Hello' }, [model]))
+    return [found.ask.config.model, told(found)]
+  }
+  for (const [type, version, model] of [
+    ['lmChatOpenAi', 1, 'gpt-5-mini'],
+    ['lmChatAnthropic', 1.2, 'claude-3-5-sonnet-20240620'],
+    ['lmChatAnthropic', 1.5, 'claude-sonnet-4-6'],
+    ['lmChatGoogleGemini', 1, 'gemini-2.5-flash'],
+  ] as const)
+    expect(of(type, {}, version)).toEqual([model, expect.stringContaining(`takes \\"${model}\\" then`)])
+  // n8n refuses a name that is empty, and a vendor without a default.
+  expect(of('lmChatOpenAi', { model: '' }, 1)[1]).toMatch(/its model has no name/)
+  expect(of('lmChatAzureOpenAi', {}, 1)[1]).toMatch(/its model has no name/)
+})
+
 test('what is attached and has no counterpart is reported', () => {
   const memory = { name: 'Memory', type: 'memoryBufferWindow', kind: 'ai_memory' }
   const found = convert(documentOf('agent', { options: { systemMessage: 'Be kind' } }, [MODEL, memory]))
@@ -105,6 +132,7 @@ test('a parser becomes a schema; classifiers leave by their categories; extracto
     type: 'outputParserStructured',
     kind: 'ai_outputParser',
     parameters: { jsonSchemaExample: '{"city": "Oslo", "tags": ["a"]}' },
+    typeVersion: 1.2,
   }
   const chain = convert(documentOf('chainLlm', { hasOutputParser: true }, [MODEL, parser]))
   expect(chain.ask.config).toMatchObject({
@@ -134,4 +162,138 @@ test('a parser becomes a schema; classifiers leave by their categories; extracto
   })
   expect(convert(documentOf('sentimentAnalysis', { inputText: 'x' })).ask.type).toBe('CLASSIFY')
   expect(convert(documentOf('chainSummarization', {})).ask.type).toBe('SUMMARIZE')
+})
+
+const SCHEMA_PARSER: Part = {
+  ...{ name: 'Parser', type: 'outputParserStructured', kind: 'ai_outputParser', typeVersion: 1.2 },
+  parameters: { jsonSchemaExample: '[{"city": "Oslo"}]' },
+}
+
+test('the messages of a chain come along in their order, with the images of the item', () => {
+  const messageValues = [
+    { message: 'Be kind' },
+    { type: 'AIMessagePromptTemplate', message: '=Hello {{ $json.name }}' },
+    { type: 'HumanMessagePromptTemplate', messageType: 'imageUrl', imageUrl: '={{ $json.url }}' },
+    { type: 'HumanMessagePromptTemplate', message: 'And this?' },
+    { type: 'HumanMessagePromptTemplate', messageType: 'imageBinary', binaryImageDataKey: 'photo' },
+  ]
+  const parameters = { promptType: 'define', text: 'What is it?', messages: { messageValues } }
+  const { ask } = convert(documentOf('chainLlm', parameters))
+  expect(ask).toMatchObject({
+    type: 'LLM',
+    config: {
+      system: 'Be kind',
+      messages: [
+        { role: 'assistant', content: '=Hello {{ $json.name }}' },
+        { role: 'user', files: ['={{ $json.url }}'] },
+        { role: 'user', content: 'And this?' },
+      ],
+      prompt: 'What is it?',
+      files: ['={{ $binary["photo"] }}'],
+    },
+  })
+})
+
+test('a second model is a fallback where n8n has one, in the order of its inputs', () => {
+  const second: Part = {
+    ...{ ...MODEL, name: 'Second', type: 'lmChatAnthropic', typeVersion: 1.3, input: 1 },
+    parameters: { model: { value: 'claude' } },
+  }
+  const first = { ...MODEL, input: 0 }
+  const chain = { promptType: 'define', text: 'Hello' }
+  const found = convert(documentOf('chainLlm', { ...chain, needsFallback: true }, [second, first], 1.9))
+  expect(found.ask.config).toMatchObject({ model: 'gpt-4o-mini', fallbacks: [{ model: 'claude' }] })
+  expect(told(found)).toMatch(/have its temperature and its maxTokens/)
+  expect(told(convert(documentOf('chainLlm', chain, [second, first])))).toMatch(/several models are attached/)
+})
+
+test('lists as answers, parsers that mend, and parsers of lists', () => {
+  const list = convert(documentOf('chainLlm', { text: 'x' }, [MODEL, SCHEMA_PARSER]))
+  expect(list.ask.config).toMatchObject({ schema: { type: 'array' }, into: { field: 'output' } })
+  // The oldest parser's answer is the item itself.
+  const parameters = { jsonSchema: '{"type": "object", "properties": {}}' }
+  const oldest = convert(
+    documentOf('chainLlm', { text: 'x' }, [MODEL, { ...SCHEMA_PARSER, typeVersion: 1, parameters }]),
+  )
+  expect(oldest.ask.config).not.toHaveProperty('into')
+  const fixing: Part = { name: 'Fix', type: 'outputParserAutofixing', kind: 'ai_outputParser' }
+  const mended = convert(
+    documentOf('chainLlm', { text: 'x' }, [
+      MODEL,
+      fixing,
+      { ...SCHEMA_PARSER, of: 'Fix' },
+      { ...MODEL, name: 'Mender', of: 'Fix' },
+    ]),
+  )
+  expect(mended.ask.config).toMatchObject({ schema: { type: 'array' } })
+  expect(told(mended)).toMatch(/has a second model mend an answer/)
+  const lines: Part = {
+    ...{ name: 'Lines', type: 'outputParserItemList', kind: 'ai_outputParser' },
+    parameters: { options: { numberOfItems: 2, separator: ',' } },
+  }
+  const listed = convert(documentOf('chainLlm', { promptType: 'define', text: 'Name some' }, [MODEL, lines]))
+  expect(listed.ask.config.prompt).toBe(
+    'Name some\nYour response should be a list of 2 items separated by "," (for example: "item1,item2")',
+  )
+  const shaper = listed.graph.nodes.find(({ name, type }) => name === 'Ask' && type === 'CODE')!
+  expect(shaper).toMatchObject({ allItems: true, config: { mode: 'all' } })
+  const { code } = shaper.config as { code: string }
+  const items = (text: string) =>
+    new Function('$input', code)({ all: () => [{ json: { text } }, { json: { error: 'x' } }] })
+  expect(items('a, b ,c')).toEqual([
+    { json: { text: 'a' } },
+    { json: { text: 'b' } },
+    { json: { error: 'x' } },
+  ])
+  expect(() => items('a')).toThrow(/Expected 2 items but got 1/)
+})
+
+test("OpenAI's node of every age: messages, answers by the newer protocol, images, completions", () => {
+  const of = (parameters: object, version: number, old = false) => {
+    const document = documentOf('openAi', parameters, [], version)
+    const node = document.nodes.find(({ name }) => name === 'Ask')!
+    if (old) node.type = 'n8n-nodes-base.openAi'
+    // Without the chat it replies to nobody.
+    const trigger = document.nodes.find(({ name }) => name === 'Chat')!
+    trigger.type = 'n8n-nodes-base.manualTrigger'
+    return convert(document, 'Ask')
+  }
+  const values = [
+    { content: 'One' },
+    { role: 'assistant', content: 'Two' },
+    { role: 'system', content: 'Be brief' },
+    { content: 'Three' },
+  ]
+  const messages = of({ modelId: { value: 'gpt' }, messages: { values }, jsonOutput: true }, 1.8)
+  expect(messages.ask.config).toMatchObject({
+    system: 'You are a helpful assistant designed to output JSON.',
+    messages: [
+      { role: 'user', content: 'One' },
+      { role: 'assistant', content: 'Two' },
+      { role: 'system', content: 'Be brief' },
+    ],
+    prompt: 'Three',
+    output: 'json',
+    into: { field: 'message.content', dots: true },
+  })
+  expect(told(messages)).toMatch(/all of them at first/)
+  const response = of({ modelId: { value: 'gpt' }, responses: { values: [{ content: 'Hi' }] } }, 2)
+  const shaper = response.graph.nodes.find(({ name, type }) => name === 'Ask' && type === 'TRANSFORM')!
+  expect(shaper.config.expression).toContain('"output_text"')
+  const image = of(
+    { resource: 'image', operation: 'analyze', inputType: 'base64', modelId: { value: 'gpt' } },
+    1.8,
+  )
+  expect(image.ask.config).toMatchObject({
+    prompt: "What's in this image?",
+    files: ['={{ $binary["data"] }}'],
+    maxTokens: 300,
+    into: { field: 'content' },
+  })
+  const chat = of({ resource: 'chat', prompt: { messages: [{ role: 'user', content: '=Hi' }] } }, 1.1, true)
+  expect(chat.ask.config).toMatchObject({ model: 'gpt-3.5-turbo', prompt: 'Hi' })
+  const completion = of({ prompt: 'Once upon' }, 1, true)
+  expect(completion.ask.config).toMatchObject({ model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon' })
+  expect(told(completion)).toMatch(/models that its vendor has switched off/)
+  expect(told(of({ resource: 'assistant', operation: 'message' }, 1.8))).toMatch(/make an AI_AGENT/)
 })

@@ -3,16 +3,9 @@ import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { keepText } from '../texts.ts'
-import {
-  answer,
-  ask,
-  type Fields,
-  objectOf,
-  readModel,
-  readParser,
-  readPrompt,
-  reportMemory,
-} from './asking.ts'
+import { answer, ask, type Fields, objectOf, readModel, readPrompt } from './asking.ts'
+import { mapMemory } from './memory.ts'
+import { readSchemaParser } from './parsers.ts'
 import { mapTools } from './tools.ts'
 
 const SYSTEM = 'You are a helpful assistant'
@@ -36,7 +29,7 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   const { agent: kind = version <= 1.5 ? 'conversationalAgent' : 'toolsAgent' } = parameters
   if (!KINDS.includes(String(kind)))
     throw new Error(`it is an agent of the kind "${String(kind)}", and Perdure has agents with tools`)
-  const { asked, temperature, maxTokens } = readModel(tools)
+  const { asked, temperature, maxTokens, fallbacks } = readModel(tools, node)
   const { systemMessage, maxIterations, returnIntermediateSteps, batching, ...rest } = objectOf(
     parameters.options,
   )
@@ -44,20 +37,25 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   if (returnIntermediateSteps === true) missing.push(['returnIntermediateSteps', true])
   if (Number(Object(batching).delayBetweenBatches) > 0) missing.push(['batching', batching])
   for (const [name, value] of missing) reportMissingOption(tools.report, `parameters.options.${name}`, value)
-  const schema = readParser(tools)
-  reportMemory(tools)
+  const schema = readSchemaParser(tools)
+  const memory = mapMemory(tools)
   // From version 2 on n8n says nothing of the system unless it is set.
   const system = keepText(systemMessage ?? (version < 2 ? SYSTEM : ''))
-  const how = { ...asked, ...temperature }
+  const how = { ...asked, ...temperature, ...memory }
   const prompt = readPrompt(node)
   const attached = tools.attached('ai_tool')
   if (attached.length === 0) {
-    const config = { ...how, ...maxTokens, ...(system === '' ? {} : { system }), prompt }
+    const config = { ...how, ...fallbacks, ...maxTokens, ...(system === '' ? {} : { system }), prompt }
     return answer('LLM', schema ? { ...config, output: 'json', schema } : config, 'output', tools)
   }
   if (system === '') {
     const message = `n8n gives its model no message of the system. An AI_AGENT needs instructions: they are "${SYSTEM}".`
     tools.report('parameter', 'parameters.options.systemMessage', message, systemMessage ?? null)
+  }
+  if (fallbacks.fallbacks !== undefined) {
+    const message =
+      'n8n asks another model if this one fails. An AI_AGENT has one model: it retries, and then fails.'
+    tools.report('parameter', 'parameters.needsFallback', message, true)
   }
   if (maxTokens.maxTokens !== undefined)
     reportMissingOption(tools.report, 'ai_languageModel.options.maxTokens', maxTokens.maxTokens)

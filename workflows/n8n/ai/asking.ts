@@ -1,11 +1,12 @@
-import { isObject } from '../../json.ts'
+import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
-import { reportMissingOption } from '../report.ts'
+import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import type { NeededCredential } from '../signins/needed.ts'
 import { isModelNode, needService } from '../signins/services.ts'
-import { isTemplate, keepNumber, keepText, plainText } from '../texts.ts'
+import { keepNumber, keepText } from '../texts.ts'
+import { DEFAULT_MODELS } from './defaultmodels.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -41,11 +42,46 @@ export function answer(type: string, config: Fields, field: string, tools: Mappe
 
 export const objectOf = (value: unknown): Fields => (isObject(value) ? value : {})
 
-/** The credential and the name of the model that is attached to a node, and how it answers. */
-export function readModel(tools: MapperTools): { asked: Fields; temperature: Fields; maxTokens: Fields } {
+/** A node that n8n attaches a further model to, which it asks if the first one fails. */
+const hasFallback = ({ parameters }: SourceNode) => parameters.needsFallback === true
+
+/**
+ * The credential and the name of the model that is attached to a node, and how it answers; `fallbacks` are those that
+ * are asked if it fails, for nodes of ours that have such.
+ */
+export function readModel(
+  tools: MapperTools,
+  node?: SourceNode,
+): { asked: Fields; temperature: Fields; maxTokens: Fields; fallbacks: Fields } {
   const [model, ...others] = tools.attached('ai_languageModel')
   if (!model) throw new Error('no model is attached to it')
-  if (others.length > 0) throw new Error('several models are attached to it')
+  if (others.length > 0 && !(node && hasFallback(node))) throw new Error('several models are attached to it')
+  const read = readOneModel(model, tools)
+  const more = others.map((other) => readOneModel(other, tools))
+  for (const [at, { how }] of more.entries()) {
+    if (JSON.stringify(how) === JSON.stringify(read.how)) continue
+    const message =
+      'Here the models that are asked in place of the first one have its temperature and its maxTokens.'
+    tools.reportOf(others[at]!)(
+      'parameter',
+      'parameters.options',
+      message,
+      others[at]!.parameters.options ?? null,
+    )
+  }
+  const { temperature, maxTokens } = read.how
+  return {
+    asked: read.asked,
+    temperature: temperature === undefined ? {} : { temperature },
+    maxTokens: maxTokens === undefined ? {} : { maxTokens },
+    fallbacks: more.length > 0 ? { fallbacks: more.map(({ asked }) => asked) } : {},
+  }
+}
+
+function readOneModel(
+  model: SourceNode,
+  tools: MapperTools,
+): { asked: Fields; how: { temperature?: unknown; maxTokens?: unknown } } {
   if (!isModelNode(model.type)) throw new Error(`Perdure has no models of "${model.fullType}"`)
   const { parameters } = model
   const options = objectOf(parameters.options)
@@ -53,13 +89,18 @@ export function readModel(tools: MapperTools): { asked: Fields; temperature: Fie
   const report = tools.reportOf(model)
   for (const [name, value] of Object.entries(rest))
     reportMissingOption(report, `parameters.options.${name}`, value)
-  if (objectOf(parameters.builtInTools) && Object.keys(objectOf(parameters.builtInTools)).length > 0)
+  if (Object.keys(objectOf(parameters.builtInTools)).length > 0)
     throw new Error(`its model "${model.name}" has tools of its vendor, which Perdure does not ask for`)
   const most = [maxTokens, maxTokensToSample, maxOutputTokens, numPredict].find((one) => Number(one) > 0)
   return {
-    asked: { credentialId: findCredential(model, tools), model: readModelName(parameters) },
-    temperature: temperature === undefined ? {} : { temperature: keepNumber(temperature, 0.7) },
-    maxTokens: most === undefined ? {} : { maxTokens: keepNumber(most, 1_000) },
+    asked: {
+      credentialId: findCredential(model, tools),
+      model: readModelName(parameters, { key: model.type, node: model, report }),
+    },
+    how: {
+      ...(temperature === undefined ? {} : { temperature: keepNumber(temperature, 0.7) }),
+      ...(most === undefined ? {} : { maxTokens: keepNumber(most, 1_000) }),
+    },
   }
 }
 
@@ -71,12 +112,26 @@ export function readPlainModel(tools: MapperTools): Fields {
   return asked
 }
 
-export function readModelName({ model, modelName, modelId }: Fields): string {
-  const given = model ?? modelName ?? modelId
+/** Where a model has no name, and what says which one n8n takes: the key of its table. */
+type Nameless = { key: string; node: SourceNode; report: ProblemReporter }
+
+/** The name of the model; where none is given, the one that n8n takes then, which is reported. */
+export function readModelName(
+  { model, modelName, modelId, chatModel, imageModel }: Fields,
+  { key, node, report }: Nameless,
+): string {
+  const given = model ?? modelName ?? modelId ?? chatModel ?? imageModel
   const name = isObject(given) ? given.value : given
   const text = keepText(name)
-  if (text === '') throw new Error('its model has no name')
-  return text.replace(/^models\//, '')
+  if (text !== '') return text.replace(/^models\//, '')
+  const versions = getOwn(DEFAULT_MODELS, key) ?? []
+  const [, standard = ''] = versions.findLast(([since]) => since <= node.version) ?? []
+  // One that is set to nothing is refused by n8n as well.
+  if (given !== undefined || standard === '') throw new Error('its model has no name')
+  const own = standard.replace(/^models\//, '')
+  const message = `It names no model, and n8n takes "${own}" then, so that was set: check that its vendor still has it.`
+  report('parameter', 'parameters.model', message, null)
+  return own
 }
 
 /**
@@ -111,89 +166,10 @@ export function readPrompt({ parameters, version }: SourceNode): string {
   return '={{ $json.chatInput }}'
 }
 
-/** The schema that an output parser holds an answer against; undefined without one. */
-export function readParser(tools: MapperTools): Fields | undefined {
-  const [parser] = tools.attached('ai_outputParser')
-  if (!parser) return undefined
-  if (parser.type !== 'outputParserStructured')
-    throw new Error(`Perdure has no parser like "${parser.fullType}"`)
-  if (parser.parameters.autoFix === true)
-    reportMissingOption(tools.reportOf(parser), 'parameters.autoFix', parser.parameters.autoFix)
-  tools.reportOf(parser)(
-    'parameter',
-    'parameters',
-    'n8n tells the model the schema in its prompt. Perdure asks the vendor for JSON by the schema: the model may word ' +
-      'its answer in another way.',
-    parser.parameters,
-  )
-  return readSchema(parser.parameters, parser.parameters.jsonSchema)
-}
-
-/** A schema, or one that is made of an example as n8n makes it. */
-export function readSchema(
-  { schemaType, jsonSchemaExample, inputSchema }: Fields,
-  old?: unknown,
-): Record<string, unknown> {
-  const isExample = jsonSchemaExample !== undefined && schemaType !== 'manual'
-  const given = isExample ? jsonSchemaExample : (inputSchema ?? old)
-  if (isTemplate(given)) throw new Error('an expression gives its JSON Schema')
-  let value: unknown
-  try {
-    value = JSON.parse(plainText(given) ?? '')
-  } catch {
-    throw new Error('its JSON Schema is not valid JSON')
-  }
-  const schema = isExample ? describeExample(value) : value
-  if (!isObject(schema)) throw new Error('its JSON Schema is no object')
-  return schema.type === 'array' ? arrayAnswer() : schema
-}
-
-function arrayAnswer(): never {
-  throw new Error('its answer is a list, and models answer with objects')
-}
-
-const MAX_LEVELS = 50
-
-function describeExample(value: unknown, level = 0): Fields {
-  if (level > MAX_LEVELS) throw new Error('its example is nested too deeply')
-  if (value === null) return {}
-  if (Array.isArray(value))
-    return { type: 'array', ...(value.length > 0 ? { items: describeExample(value[0], level + 1) } : {}) }
-  if (!isObject(value)) return { type: typeof value }
-  const properties = Object.fromEntries(
-    Object.entries(value).map(([key, entry]) => [key, describeExample(entry, level + 1)]),
-  )
-  return { type: 'object', properties, required: Object.keys(value) }
-}
-
 /** Says that a node asks its model in other words than n8n's does. */
 export function reportWording({ report }: MapperTools, { parameters }: SourceNode): void {
   const message =
     "Perdure asks the model in words of its own, with a JSON Schema for the answer where one is needed, and not in n8n's: " +
     'check that the answers are as good.'
   report('parameter', 'parameters', message, parameters)
-}
-
-/** Reports the chat memory of a node of a model, if it differs from n8n's. */
-export function reportMemory(tools: MapperTools): void {
-  const memories = tools.attached('ai_memory')
-  for (const memory of memories) {
-    const report = tools.reportOf(memory)
-    const { sessionIdType = 'fromInput' } = memory.parameters
-    if (!tools.repliesInChat || sessionIdType !== 'fromInput') {
-      const message =
-        'Perdure remembers what was said in its own chats, for the node that replies in them, and nowhere else. The ' +
-        'memory was left out: the model is told nothing of earlier executions.'
-      report('connection', 'ai_memory', message, memory.parameters)
-    } else {
-      const message =
-        'n8n keeps a number of messages in this memory. Perdure keeps the whole chat, tells the model as much of it as ' +
-        "the workflow's setting chatHistoryTokens lets through, and summarizes what is older."
-      report('parameter', 'parameters', message, memory.parameters)
-    }
-  }
-  if (memories.length > 0 || !tools.repliesInChat) return
-  const message =
-    "n8n's node has no memory. In Perdure the node that replies in a chat is told what was said in it before."
-  tools.report('parameter', 'ai_memory', message, null)
 }

@@ -7,9 +7,10 @@ import { mapTableTool } from '../nodes/tables.ts'
 import type { ProblemReporter } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { type Fields, objectOf, readSchema } from './asking.ts'
+import { type Fields, objectOf } from './asking.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
+import { readSchema } from './parsers.ts'
 
 /** The fields of our tool besides its name, its description and its parameters; or a name or parameters of its own. */
 type ToolMapper = (given: ToolGiven) => Fields

@@ -23,7 +23,7 @@ export function readHandle(id: string | null | undefined): string | null {
   return id?.startsWith(': ') ? id.slice(2) : null
 }
 
-/** How high the edges of a node lie: over the box of the loop that it is in, and under the cards there, which are one higher. */
+/** How high the edges of a node lie: over the box of its loop, and under the cards there, which are one higher. */
 function layerOf({ parentId }: EditorNode, byId: ReadonlyMap<string, EditorNode>): number {
   let layer = 0
   const seen = new Set<string>()

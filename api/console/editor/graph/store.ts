@@ -33,7 +33,7 @@ export type EditorState = {
   past: Draft[]
   future: Draft[]
   faults: Fault[]
-  /** What was refused for the faults that are no warnings. */
+  /** The act that was refused because of faults that are more than warnings. */
   refused: 'saved' | 'published' | 'switched on'
   /** The ids of nodes and notes. */
   selected: ReadonlySet<string>

@@ -6,7 +6,7 @@ const { write } = resource('executions')
 const workflow = api.api.workflows[':id']
 const node = workflow.nodes[':nodeId']
 
-/** Of a second try after a broken connection: the same key starts no second execution. */
+/** A second try after a broken connection has the same key, which starts no second execution. */
 export function makeKey(): string {
   // crypto.randomUUID is for secure origins; an installation in a private network may have none.
   const bytes = crypto.getRandomValues(new Uint8Array(16))
@@ -41,7 +41,7 @@ export async function runNode(workflowId: string, nodeId: string, json: Single, 
 const examples = resource('examples')
 const example = workflow.examples[':exampleId']
 
-/** What is kept to try a workflow with, by name, without what it holds. */
+/** The saved examples of a workflow by name, without their contents. */
 export function useExamples(workflowId: string) {
   return examples.useRead([workflowId], () => read(workflow.examples.$get({ param: { id: workflowId } })))
 }

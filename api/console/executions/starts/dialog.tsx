@@ -15,7 +15,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** What is no object is shown as {value}. */
+/** Values that are no objects are shown as {value}. */
 export function unwrap(shown: unknown): unknown {
   const entries = Object.entries(Object(shown))
   const [first] = entries
@@ -37,7 +37,7 @@ type ValuesProps = {
   title: string
   label: string
   text?: ReactNode
-  /** What is asked for, each with the JSON that its field begins with; a folded one is opened first. */
+  /** The fields of the dialog, each with the JSON that it begins with; a folded one is opened first. */
   fields: Asked[]
   /** Gets the values by name, and the texts they were read from. */
   start: (
@@ -46,9 +46,9 @@ type ValuesProps = {
     texts: Record<string, string>,
   ) => Promise<{ executionId: string }>
   onClose: () => void
-  /** What is asked besides the values; `fill` sets the JSON of a field, made of what it is by then. */
+  /** Further questions of the dialog; `fill` sets the JSON of a field, made of its current one. */
   children?: ReactNode | ((fill: Fill) => ReactNode)
-  /** What was chosen there: with another choice it is another start. */
+  /** The choice made there: with another choice it is another start. */
   chosen?: string
 }
 

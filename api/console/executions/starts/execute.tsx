@@ -19,7 +19,7 @@ type Props = {
   id: string | undefined
   name: string
   nodes: readonly StartNode[]
-  /** What is executed, where that is not what is published. */
+  /** The version that is executed, if it is not the published one. */
   about?: string | undefined
   /** Its version, once all is saved; undefined for what is published. */
   findVersion?: () => number | undefined
