@@ -103,6 +103,11 @@ function findOpenQuote(sql: string): number | undefined {
   let open: number | undefined
   for (let i = 0; i < sql.length; i++) {
     if (sql[i] !== "'") continue
+    // Two of them within a text are one.
+    if (open !== undefined && sql[i + 1] === "'") {
+      i++
+      continue
+    }
     open = open === undefined ? i : undefined
   }
   return open
