@@ -49,7 +49,7 @@ export type ChatMessage = {
 export type ChatAnswer = { messageId: string | null; to: string | null; response: unknown; body?: unknown }
 
 /** What a node outputs of a download: the file, and what the vendor says of it. */
-export type ChatDownload = { file: FileValue; response: unknown; body?: unknown }
+type ChatDownload = { file: FileValue; response: unknown; body?: unknown }
 
 /** One operation of one vendor. */
 type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer | ChatDownload>

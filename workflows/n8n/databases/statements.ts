@@ -149,7 +149,7 @@ function shiftPlaces(sql: string, by: number): string {
 }
 
 /** The statement without its texts, names in quotes and comments. */
-export function stripSql(sql: string): string {
+function stripSql(sql: string): string {
   return sql
     .replace(/\/\*[\s\S]*?\*\/|--[^\n]*/g, ' ')
     .replace(/\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$/g, "''")
