@@ -15,7 +15,8 @@ export type SqlColumn = { name: string; type: string }
 export type SqlResult = { rows: Record<string, unknown>[]; rowCount: number; columns: SqlColumn[] }
 
 /** One statement with the values of its parameters. `maxRows`: more than that is an error. */
-export type Statement = { sql: string; params: unknown[]; maxRows: number }
+/** `least`: the rows that it must be about, else the whole transaction is given up. */
+export type Statement = { sql: string; params: unknown[]; maxRows: number; least?: number }
 
 /** A connection to a database, signed in, for one transaction. Every method rejects with a SqlError. */
 export type SqlSession = {

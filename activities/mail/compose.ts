@@ -18,7 +18,8 @@ export type NodeMail = {
   text?: string | undefined
   html?: string | undefined
   headers: Record<string, string>
-  attachments: OpenFile[]
+  /** One with a `cid` is an image of the HTML. */
+  attachments: (OpenFile & { cid?: string })[]
 }
 
 /** The bytes of an attachment grow by the line breaks of base64, too. */
@@ -44,6 +45,7 @@ export async function writeMail({ attachments, ...mail }: NodeMail): Promise<Rea
     ...(mail.html === undefined ? {} : { html: mail.html.replaceAll('\0', '') }),
     attachments: attachments.map((file, index) => ({
       filename: file.name,
+      ...(file.cid === undefined ? {} : { cid: file.cid }),
       contentType: types[index]!,
       contentTransferEncoding: 'base64',
       content: Readable.from(file.stream()),

@@ -11,7 +11,7 @@ import {
 import { authorizeWith, type HttpPass, listAllowedHosts } from '../credentials/authorize.ts'
 import type { Credentials } from '../credentials/credentials.ts'
 import { DISCORD, DISCORD_WEBHOOK } from '../send/discord.ts'
-import { openFiles } from '../send/files.ts'
+import { openFiles, openNamedFiles } from '../send/files.ts'
 import { MATTERMOST } from '../send/mattermost.ts'
 import { type Handover, type Once, sendOnce } from '../send/once.ts'
 import { SLACK } from '../send/slack.ts'
@@ -75,6 +75,8 @@ export const runChatMessage: NodeRunner = async (context) => {
     return config.output === 'answer' ? (body ?? answer.response) : answer
   }
   const { vendor } = await findVendor()
+  // It changes nothing there, and its file is that of this attempt.
+  if (operation === 'download') return { output: await send(UNNOTED) }
   const repeat =
     config.repeat === true ||
     REPEATABLE.has(operation) ||
@@ -86,6 +88,8 @@ export const runChatMessage: NodeRunner = async (context) => {
   }
   return { output: await sendOnce(context, once, send) }
 }
+
+const UNNOTED: Handover = { begin: async () => {}, refused: () => {} }
 
 /** Those have their secret in the URL, so nothing is added to their requests. */
 const IN_URL: ReadonlySet<CredentialType> = new Set(['TELEGRAM', 'DISCORD_WEBHOOK'])
@@ -108,7 +112,7 @@ async function renderMessage(
   const [to, from, thread, replyTo, message] = await Promise.all(
     ['to', 'from', 'thread', 'replyTo', 'message'].map((key) => renderId(context, key)),
   )
-  demandPlace(vendor, operation, { to, message })
+  demandPlace(vendor, operation, { to, message, hasFiles: config.files !== undefined })
   const format = config.format as ChatMessage['format']
   if (format !== undefined && !vendor.formats.includes(format))
     throw invalidConfig('format', `must be ${vendor.formats.join(' or ')} for ${vendor.name}`)
@@ -116,8 +120,10 @@ async function renderMessage(
   if (!isObject(options)) throw invalidConfig('options', 'must be an object')
   for (const key of vendor.reserved)
     if (Object.hasOwn(options, key)) throw invalidConfig(`options.${key}`, 'is set by the node itself')
-  const files = await openFiles(context, 'files', MAX_MAIL_BYTES)
-  context.share?.shrink(HELD_FOR_CHAT * files.reduce((sum, { bytes }) => sum + bytes, 0))
+  const files = operation === 'call' ? [] : await openFiles(context, 'files', MAX_MAIL_BYTES)
+  const named = operation === 'call' ? await openNamedFiles(context, 'files', MAX_MAIL_BYTES) : {}
+  const held = [...files, ...Object.values(named)].reduce((sum, { bytes }) => sum + bytes, 0)
+  context.share?.shrink(HELD_FOR_CHAT * held)
   if (files.length > vendor.maxFiles)
     throw invalidConfig('files', `must have at most ${vendor.maxFiles} files for ${vendor.name}`)
   const text = config.text === undefined ? undefined : await renderText(context, 'text')
@@ -141,7 +147,8 @@ async function renderMessage(
     return value
   }
   return {
-    ...{ to, from, text, format, thread, replyTo, files, buttons, options, message, method, body },
+    ...{ to, from, text, format, thread, replyTo, files, named, buttons, options, message, method, body },
+    file: operation === 'download' ? await renderText(context, 'file') : undefined,
     reaction: operation === 'react' ? await short('reaction') : undefined,
     remove: config.remove === true,
     action: operation === 'action' ? await short('action') : undefined,
@@ -153,9 +160,15 @@ async function renderMessage(
 function demandPlace(
   vendor: ChatVendor,
   operation: ChatOperation,
-  { to, message }: Pick<ChatMessage, 'to' | 'message'>,
+  { to, message, hasFiles }: Pick<ChatMessage, 'to' | 'message'> & { hasFiles: boolean },
 ): void {
-  const isPlaced = vendor.fixedPlace || operation === 'call' || (vendor === TELEGRAM && operation === 'edit')
+  const isPlaced =
+    vendor.fixedPlace ||
+    operation === 'call' ||
+    operation === 'download' ||
+    (vendor === TELEGRAM && operation === 'edit') ||
+    // Files of its own, which are in no channel.
+    (vendor === SLACK && operation === 'send' && hasFiles)
   // Posts and messages with ids of their own need no channel.
   const hasOwnId = operation !== 'send' && operation !== 'action' && NAMED_BY_ID.has(vendor)
   if (to === undefined && !isPlaced && !hasOwnId)

@@ -1,24 +1,30 @@
 import * as v from 'valibot'
 import type { OpenedCredential } from '../../db/credentials/open.ts'
-import { sqlParamsField, sqlRowsField } from '../../workflows/nodes/databases.ts'
+import { isObject } from '../../workflows/json.ts'
+import { type SqlMode, sqlParamsField, sqlRowsField } from '../../workflows/nodes/databases.ts'
 import { describeIssue } from '../../workflows/problem.ts'
 import { openSentNote, type SentNote, uncertain } from '../database/once.ts'
 import { openSession } from '../database/open.ts'
 import { takePlace } from '../database/places.ts'
+import { type Written, writeRowsAsSql } from '../database/rows.ts'
 import {
+  MAX_SQL_BYTES,
   readLogin,
   SqlError,
   type SqlResult,
   type SqlSession,
   type SqlTools,
   type Statement,
+  tooLarge,
+  tooManyRows,
 } from '../database/session.ts'
-import { writeUpsert } from '../database/upsert.ts'
 import { HttpError } from '../http/httperror.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 
 const DEFAULT_ROWS = 1_000
+/** The most rows that come back of those that are written. */
+const MOST_RETURNED = 10_000
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_MESSAGE = 1_000
 
@@ -124,11 +130,10 @@ async function transact(
     stage.sent = true
     const late = new SqlError('server', `the statement took longer than ${timeoutMs} ms`, '57014')
     timer = setTimeout(() => cancel(late), timeoutMs + LATE_MS)
-    const results: SqlResult[] = []
-    for (const statement of statements) results.push(await session.run(statement))
+    const result = await runAll(session, statements)
     stage.committing = true
     await session.commit()
-    return results.at(-1)!
+    return result
   } catch (error) {
     // The transaction is not committed, so the server undoes it: with a rollback, or when the connection ends.
     throw ending.signal.aborted && !stage.committing ? ending.signal.reason : error
@@ -137,6 +142,30 @@ async function transact(
     signal.removeEventListener('abort', onAbort)
     await (cancelled ?? session.close())
   }
+}
+
+/** Several statements write rows, and each may return some. */
+async function runAll(session: SqlSession, statements: Statement[]): Promise<SqlResult> {
+  const [first, ...others] = statements
+  const all = await runOne(session, first!, 0)
+  let bytes = others.length > 0 ? weigh(all) : 0
+  for (const [i, statement] of others.entries()) {
+    const result = await runOne(session, statement, i + 1)
+    all.rowCount += result.rowCount
+    bytes += weigh(result)
+    if (bytes > MAX_SQL_BYTES) throw tooLarge()
+    if (all.rows.length + result.rows.length > MOST_RETURNED) throw tooManyRows(MOST_RETURNED)
+    for (const row of result.rows) all.rows.push(row)
+  }
+  return all
+}
+
+const weigh = ({ rows }: SqlResult) => (rows.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(rows)))
+
+async function runOne(session: SqlSession, statement: Statement, at: number): Promise<SqlResult> {
+  const result = await session.run(statement)
+  if (result.rowCount < (statement.least ?? 0)) throw new SqlError('input', `rows[${at}] is not in the table`)
+  return result
 }
 
 async function readStatements(
@@ -152,12 +181,14 @@ async function readStatements(
     if (issues) throw invalidConfig(key, describeIssue(issues[0]))
     return output
   }
-  if (config.mode === 'upsert') {
-    const { table, columns, keys } = config as { table: string; columns: string[]; keys: string[] }
-    const given = read('rows', sqlRowsField, rows)
-    const written = writeUpsert(dialect, { table, columns, keys, rows: given })
-    // MySQL counts a row that it changes twice.
-    return { statements: written.map((one) => ({ ...one, maxRows: 0 })), rowCount: given.length }
+  const mode = (config.mode as SqlMode | undefined) ?? 'query'
+  if (mode !== 'query') {
+    const { table, columns, keys, returning, skipKnown, mustExist } = config as Omit<Written, 'mode' | 'rows'>
+    const given = read('rows', sqlRowsField, isObject(rows) ? [rows] : rows)
+    const written = { mode, table, columns, keys, returning, skipKnown, mustExist, rows: given }
+    const statements = writeRowsAsSql(dialect, written, MOST_RETURNED)
+    // MySQL counts a row that an upsert changes twice.
+    return mode === 'upsert' ? { statements, rowCount: given.length } : { statements }
   }
   const maxRows = (config.maxRows as number | undefined) ?? DEFAULT_ROWS
   return {

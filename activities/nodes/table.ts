@@ -14,6 +14,7 @@ import {
 } from '../../workflows/nodes/tables.ts'
 import { describeIssues } from '../../workflows/problem.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
+import { workedItem } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
 
 const MAX_NAMED = 50
@@ -21,9 +22,10 @@ const BUSY_MS = 200
 
 /**
  * DATA_TABLE: outputs {rows, count}; of an upsert {inserted, updated} too, of a deletion `more`; {count} or {exists} for
- * those. What it writes is written once, whatever happens to its attempts. Fails with InvalidInput for values that do not
- * fit the table, naming every row and column, and for what a unique column or the team's plan refuses; InvalidConfig for a
- * table that the team does not have; OutputTooLarge above 8 MB of rows; DatabaseTimeout for what takes too long.
+ * those. With `output` it is the rows alone, or the item itself if a row is there or is not. What it writes is written
+ * once, whatever happens to its attempts. Fails with InvalidInput for values that do not fit the table, naming every row
+ * and column, and for what a unique column or the team's plan refuses. InvalidConfig is a table that the team does not
+ * have, OutputTooLarge more than 8 MB of rows, DatabaseTimeout what takes too long.
  */
 export const runDataTable: NodeRunner = async (context) => {
   const { spot, idempotencyKey, signal } = context
@@ -32,7 +34,7 @@ export const runDataTable: NodeRunner = async (context) => {
   for (;;) {
     signal.throwIfAborted()
     try {
-      return { output: await workOnTable(spot.store, place, work) }
+      return { output: shapeOutput(context, await workOnTable(spot.store, place, work)) }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       // Others of the team are at work with its tables.
@@ -40,6 +42,14 @@ export const runDataTable: NodeRunner = async (context) => {
       await sleep(BUSY_MS, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
   }
+}
+
+function shapeOutput(context: NodeContext, done: unknown): unknown {
+  const { output } = context.config
+  const { rows, exists } = done as { rows?: unknown; exists?: boolean }
+  if (output === 'rows') return rows
+  if (output === undefined) return done
+  return exists === (output === 'found') ? workedItem(context) : []
 }
 
 const TYPES: Partial<Record<Fault['code'], FailureType>> = {
@@ -90,6 +100,7 @@ async function renderWork({ config, bindings, evaluator }: NodeContext): Promise
     operation: config.operation as TableOperation,
     ...(config.match === undefined ? {} : { match: config.match }),
     ...(config.keys === undefined ? {} : { keys: config.keys }),
+    ...(config.output === 'rows' && config.limit === undefined ? { whole: true } : {}),
   }
   const wrong: string[] = []
   for (const [key, schema] of Object.entries(SCHEMAS)) {

@@ -56,9 +56,11 @@ export const SLACK: ChatVendor = {
         timestamp: message.message,
         name: (message.reaction ?? '').replace(/^:|:$/g, ''),
       }),
-    async call({ method = '', body }, line) {
+    async call({ method = '', body, named }, line) {
       if (!METHOD.test(method))
         throw invalidConfig('method', 'must be a method of Slack, such as conversations.invite')
+      if (Object.keys(named).length > 0)
+        throw invalidConfig('files', 'must not be there: Slack takes files with the operation send')
       await line.begin()
       // Methods that read know no JSON.
       const sent = SLACK.reads?.(method) ? { form: new URLSearchParams(toFields(body)) } : { json: body }
@@ -121,14 +123,15 @@ async function postMessage(message: ChatMessage, line: ChatLine) {
 
 /** Each file is uploaded by itself first. The files stay invisible until they are shared, which is one request. */
 async function shareFiles(message: ChatMessage, line: ChatLine) {
-  const { to, text, thread, replyTo, options } = message
+  const { to, text, thread, replyTo } = message
+  const { title, ...options } = message.options
   const files: object[] = []
   for (const file of message.files) {
     const form = new URLSearchParams({ filename: file.name, length: String(file.bytes) })
     const { upload_url: url, file_id: id } = await ask(line, 'files.getUploadURLExternal', { form })
     if (typeof url !== 'string' || typeof id !== 'string') throw unreadable('Slack')
     await line.post({ url }, { bytes: await file.read(file.bytes) })
-    files.push({ id, title: file.name })
+    files.push({ id, title: typeof title === 'string' && title !== '' ? title : file.name })
   }
   const json = {
     ...options,

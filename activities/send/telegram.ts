@@ -9,6 +9,7 @@ import {
   type ChatVendor,
   delayOf,
   dropEmpty,
+  fillCall,
   fillForm,
   tidyLine,
   toFields,
@@ -17,6 +18,7 @@ import {
 
 const PARSE_MODES = { plain: undefined, markdown: 'MarkdownV2', html: 'HTML' } as const
 const METHOD = /^[A-Za-z]{1,100}$/
+const FILE_PATH = /^[\w.~%+@,()!=&-]+(\/[\w.~%+@,()!=&-]+)*$/
 
 /** It says so of what an earlier attempt has done. */
 const DONE = /message is not modified|message to delete not found/i
@@ -60,11 +62,20 @@ export const TELEGRAM: ChatVendor = {
       const json = { ...options, ...dropEmpty({ chat_id: to, message_thread_id: toNumber(thread), action }) }
       return ask(message, line, 'sendChatAction', { json })
     },
-    call(message, line) {
-      const { method = '', body } = message
+    async call(message, line) {
+      const { method = '' } = message
       if (!METHOD.test(method))
         throw invalidConfig('method', 'must be a method of Telegram, such as answerCallbackQuery')
-      return ask(message, line, method, { json: body })
+      return ask(message, line, method, await fillCall(message))
+    },
+    /** https://core.telegram.org/bots/api#getfile: what it says of the file has the path to download it by. */
+    async download(message, line) {
+      const { response } = await ask(message, line, 'getFile', { json: { file_id: message.file } })
+      const { file_path: path } = Object(response)
+      if (typeof path !== 'string' || !FILE_PATH.test(path) || path.split('/').includes('..'))
+        throw unreadable('Telegram')
+      const file = await line.download(`file/bot${tokenOf(line)}/${path}`, path.split('/').at(-1)!)
+      return { file, response }
     },
   },
 }
@@ -122,16 +133,18 @@ function toNumber(id: string | undefined): number | undefined {
   return id === undefined ? undefined : Number(id)
 }
 
+const tokenOf = (line: ChatLine) =>
+  encodeURIComponent(String(line.credential.data.botToken)).replaceAll('%3A', ':')
+
 async function ask(
   message: ChatMessage,
   line: ChatLine,
   method: string,
   sent: ChatBody,
 ): Promise<ChatAnswer> {
-  const token = encodeURIComponent(String(line.credential.data.botToken)).replaceAll('%3A', ':')
   await line.begin()
   const isDone = (said: unknown) => DONE.test(String(Object(said).description))
-  const { body, headers } = await line.post({ path: `bot${token}/${method}` }, sent, isDone)
+  const { body, headers } = await line.post({ path: `bot${tokenOf(line)}/${method}` }, sent, isDone)
   if (!isObject(body) || typeof body.ok !== 'boolean') throw unreadable('Telegram')
   if (!body.ok && !(line.again && isDone(body))) {
     line.refused()

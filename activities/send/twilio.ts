@@ -46,8 +46,9 @@ export const TWILIO: ChatVendor = {
       const { body } = await line.post({ path, verb: 'DELETE' }, undefined, isGone)
       return { messageId: message.message ?? null, to: message.to ?? null, response: body || null }
     },
-    async call({ method, body }, line) {
+    async call({ method, body, named }, line) {
       const { verb, path } = readMethod(method, 'Twilio')
+      if (Object.keys(named).length > 0) throw invalidConfig('files', 'must not be there: Twilio takes none')
       await line.begin()
       const form = new URLSearchParams(toFields(body))
       const sent = verb === 'GET' || form.size === 0 ? undefined : { form }

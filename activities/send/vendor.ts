@@ -1,12 +1,15 @@
 import type { OpenedCredential } from '../../db/credentials/open.ts'
+import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
 import type { Button, ChatOperation } from '../../workflows/nodes/messages.ts'
 import type { HttpPass } from '../credentials/authorize.ts'
-import type { OpenFile } from '../files/files.ts'
+import type { FileValue } from '../files/files.ts'
+import { guessMimeType } from '../files/types.ts'
 import { HttpError } from '../http/httperror.ts'
 import { requestFailure } from '../nodes/http.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { readRetryAfter } from '../nodes/kit/retryafter.ts'
+import type { SentFile } from './files.ts'
 import type { Handover } from './once.ts'
 
 /** What a node has for a vendor. What its operation needs is there. */
@@ -18,7 +21,11 @@ export type ChatMessage = {
   format: 'plain' | 'markdown' | 'html' | undefined
   thread: string | undefined
   replyTo: string | undefined
-  files: OpenFile[]
+  files: SentFile[]
+  /** The files of a method, by the fields of its form. */
+  named: Record<string, SentFile>
+  /** The file that is downloaded, in the vendor's words. */
+  file: string | undefined
   buttons: Button[][]
   /** What the vendor knows beyond that, in its own words. */
   options: Record<string, unknown>
@@ -41,8 +48,11 @@ export type ChatMessage = {
  */
 export type ChatAnswer = { messageId: string | null; to: string | null; response: unknown; body?: unknown }
 
+/** What a node outputs of a download: the file, and what the vendor says of it. */
+type ChatDownload = { file: FileValue; response: unknown; body?: unknown }
+
 /** One operation of one vendor. */
-type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer>
+type ChatDeed = (message: ChatMessage, line: ChatLine) => Promise<ChatAnswer | ChatDownload>
 
 /** How one vendor takes messages. */
 export type ChatVendor = {
@@ -81,6 +91,8 @@ export type ChatLine = Handover & {
     body?: ChatBody,
     isDone?: (body: unknown, status: number) => boolean,
   ): Promise<ChatResponse>
+  /** Downloads `path` of the API as a file of the execution. Throws a NodeFailure for any answer but 200. */
+  download(path: string, name: string): Promise<FileValue>
 }
 
 const CHAT_VERBS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -96,7 +108,7 @@ const NEVER_SENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|CERT|^ERR_TLS/
 
 export function openLine(
-  { http, signal }: Pick<NodeContext, 'http' | 'signal'>,
+  { http, signal, files }: Pick<NodeContext, 'http' | 'signal' | 'files'>,
   vendor: Pick<ChatVendor, 'name' | 'baseUrl'>,
   credential: OpenedCredential,
   pass: HttpPass,
@@ -140,7 +152,33 @@ export function openLine(
     })
   }
 
-  return { ...handover, credential, post }
+  const download: ChatLine['download'] = async (path, name) => {
+    if (!files) throw new Error('only attempts have files')
+    const stored: { file?: FileValue } = {}
+    const { status, headers } = await http
+      .request({
+        ...{ method: 'GET', url: `${base}/${path}`, signal, redirects: 'none' as const, ...pass },
+        ...{ maxBytes: MAX_ANSWER_BYTES, saveBytes: MAX_FILE_BYTES },
+        save: ({ status }) =>
+          status !== 200
+            ? undefined
+            : async (body) => {
+                stored.file = await files.store({ name, mimeType: guessMimeType(name) }, body)
+              },
+      })
+      .catch((error) => {
+        throw error instanceof HttpError ? requestFailure(vendor.name, error) : error
+      })
+    if (stored.file) return stored.file
+    const retryable = status >= 500 || status === 429 || status === 408
+    throw new NodeFailure(`${vendor.name} responded with ${status} to the download of the file`, {
+      type: `Http${status}`,
+      retryable,
+      ...(retryable ? delayOf(headers, undefined) : {}),
+    })
+  }
+
+  return { ...handover, credential, post, download }
 }
 
 function isNeverSent({ kind, cause }: HttpError): boolean {
@@ -189,7 +227,7 @@ async function encodeBody(body: ChatBody): Promise<{ bytes: Uint8Array; type: st
 /** A form with the files of a message, each under the name that `nameOf` gives the one at an index. */
 export async function fillForm(
   fields: Record<string, string>,
-  files: OpenFile[],
+  files: SentFile[],
   nameOf: (index: number) => string,
 ): Promise<FormData> {
   const form = new FormData()
@@ -232,17 +270,23 @@ export function readMethod(method: string | undefined, name: string): { verb: Ch
   return { verb: known, path }
 }
 
+/** What a method is given: JSON, or a form with its files. */
+export async function fillCall({ body, named }: ChatMessage): Promise<ChatBody> {
+  const names = Object.keys(named)
+  if (names.length === 0) return { json: body }
+  return { form: await fillForm(toFields(body), Object.values(named), (i) => names[i]!) }
+}
+
 /** Whether a method with its verb in front only reads. */
 export const isGet = (method: string) => /^GET\b/.test(method)
 
 /** Calls a method that is a verb and a path, with a body as JSON. */
-export async function callByVerb(name: string, { method, body }: ChatMessage, line: ChatLine, prefix = '') {
-  const { verb, path } = readMethod(method, name)
+export async function callByVerb(name: string, message: ChatMessage, line: ChatLine, prefix = '') {
+  const { verb, path } = readMethod(message.method, name)
+  const isEmpty = Object.keys({ ...message.body, ...message.named }).length === 0
+  const sent = verb === 'GET' || isEmpty ? undefined : await fillCall(message)
   await line.begin()
-  const { body: answer } = await line.post(
-    { path: prefix + path, verb },
-    verb === 'GET' || Object.keys(body).length === 0 ? undefined : { json: body },
-  )
+  const { body: answer } = await line.post({ path: prefix + path, verb }, sent)
   const { id } = Object(answer)
   return { messageId: typeof id === 'string' ? id : null, to: null, response: answer }
 }

@@ -1,7 +1,16 @@
 import { isObject } from '../../workflows/json.ts'
 import type { Button } from '../../workflows/nodes/messages.ts'
 import { invalidConfig } from '../nodes/kit/failure.ts'
-import { type ChatAnswer, type ChatLine, type ChatVendor, callByVerb, isGet, unreadable } from './vendor.ts'
+import {
+  type ChatAnswer,
+  type ChatLine,
+  type ChatMessage,
+  type ChatVendor,
+  callByVerb,
+  fillForm,
+  isGet,
+  unreadable,
+} from './vendor.ts'
 
 const SENDER = /^\d{1,25}$/
 const MAX_BUTTONS = 3
@@ -15,20 +24,20 @@ export const WHATSAPP: ChatVendor = {
   baseUrl: 'https://graph.facebook.com/v23.0',
   maxText: 4_096,
   maxCaption: 1_024,
-  maxFiles: 0,
+  maxFiles: 1,
   formats: ['plain'],
   reserved: ['to', 'messaging_product', 'recipient_type'],
   knownForMs: 0,
   buttons: { rows: MAX_BUTTONS, perRow: MAX_BUTTONS },
   reads: isGet,
   deeds: {
-    send(message, line) {
-      const { to, from, text, replyTo, options, buttons } = message
-      const { preview_url, ...more } = options
+    async send(message, line) {
+      const { to, from, text, replyTo, options, buttons, files } = message
+      const { preview_url, ...more } = files.length > 0 ? await attach(message, line) : options
       const own =
         buttons.length > 0
           ? interactive(text, buttons.flat())
-          : text === undefined
+          : text === undefined || files.length > 0
             ? {}
             : { type: 'text', text: { body: text, ...(preview_url === undefined ? {} : { preview_url }) } }
       const json = {
@@ -52,6 +61,27 @@ export const WHATSAPP: ChatVendor = {
     },
     call: (message, line) => callByVerb('WhatsApp', message, line),
   },
+}
+
+const MEDIA = /^(image|video|audio)\//
+
+/**
+ * The file is uploaded first, and is not seen until a message has its id. The options may say as what it is sent,
+ * which otherwise follows from its type.
+ */
+async function attach({ from, text, options, files, buttons }: ChatMessage, line: ChatLine) {
+  if (buttons.length > 0) throw invalidConfig('buttons', 'must not be there: WhatsApp has none below files')
+  const [file] = files
+  const kind = String(options.type ?? MEDIA.exec(file!.mimeType)?.[1] ?? 'document')
+  const given = options[kind] ?? {}
+  if (!isObject(given)) throw invalidConfig(`options.${kind}`, 'must be an object')
+  const form = await fillForm({ messaging_product: 'whatsapp' }, [file!], () => 'file')
+  const { body } = await line.post({ path: `${senderOf(from)}/media` }, { form })
+  const { id } = Object(body)
+  if (typeof id !== 'string') throw unreadable('WhatsApp')
+  const named = kind === 'document' ? { filename: file!.name } : {}
+  const caption = text === undefined ? {} : { caption: text }
+  return { ...options, type: kind, [kind]: { ...caption, ...named, ...given, id } }
 }
 
 function senderOf(from: string | undefined): string {

@@ -45,9 +45,10 @@ function writeIdCondition({ op, value }: TableCondition): Written {
 function writeCondition(columns: StoredColumn[], { column: name, op, value }: TableCondition): Written {
   const column = columns.find((one) => one.name === name)
   if (!column) return { key: 'column', problem: 'must be a column of the table' }
-  if (column.type === 'json' && op !== 'empty' && op !== 'notEmpty')
-    return { key: 'op', problem: 'must be empty or notEmpty for a column of JSON' }
   const cell = sql.ref(`r.${column.place}`)
+  if (op === 'blank' || op === 'notBlank') return { sql: writeBlank(column, op === 'blank') }
+  if (column.type === 'json' && op !== 'empty' && op !== 'notEmpty')
+    return { key: 'op', problem: 'must be empty, notEmpty, blank or notBlank for a column of JSON' }
   const isEmpty = value === null || value === undefined
   if (op === 'empty' || (op === 'eq' && isEmpty)) return { sql: sql<boolean>`${cell} is null` }
   if (op === 'notEmpty' || (op === 'ne' && isEmpty)) return { sql: sql<boolean>`${cell} is not null` }
@@ -73,6 +74,16 @@ function writeCondition(columns: StoredColumn[], { column: name, op, value }: Ta
   return { sql: sql<boolean>`(${indexed(column)} ${or} ${first(given)} and ${cell} ${sign} ${given})` }
 }
 
+/** Blank is an empty cell, and of texts the empty one too. */
+function writeBlank(column: StoredColumn, isBlank: boolean): RawBuilder<boolean> {
+  const cell = sql.ref(`r.${column.place}`)
+  if (column.type !== 'text')
+    return isBlank ? sql<boolean>`${cell} is null` : sql<boolean>`${cell} is not null`
+  return isBlank
+    ? sql<boolean>`(${cell} is null or ${indexed(column)} = ''::bytea)`
+    : sql<boolean>`(${cell} is not null and ${indexed(column)} <> ''::bytea)`
+}
+
 function writeIn(column: StoredColumn, value: unknown): Written {
   if (!Array.isArray(value) || value.length > MAX_IN)
     return { key: 'value', problem: `must be a list of at most ${MAX_IN} values` }
@@ -84,11 +95,16 @@ function writeIn(column: StoredColumn, value: unknown): Written {
   }
   const values = read.map((one) => searchValue(column, (one as { value: unknown }).value))
   const cell = sql.ref(`r.${column.place}`)
-  if (column.type !== 'text') return { sql: sql<boolean>`${cell} = any(${values}::numeric[])` }
+  const found =
+    column.type === 'text' ? writeInTexts(column, values) : sql<boolean>`${cell} = any(${values}::numeric[])`
+  // As with eq, nothing is equal to an empty value but another one.
+  return { sql: values.includes(null) ? sql<boolean>`(${found} or ${cell} is null)` : found }
+}
+
+function writeInTexts(column: StoredColumn, values: unknown[]): RawBuilder<boolean> {
   const starts = values.map((one) => (one as Buffer | null)?.subarray(0, INDEXED_BYTES) ?? null)
-  return {
-    sql: sql<boolean>`(${indexed(column)} = any(${starts}::bytea[]) and ${cell} = any(${values}::bytea[]))`,
-  }
+  const cell = sql.ref(`r.${column.place}`)
+  return sql<boolean>`(${indexed(column)} = any(${starts}::bytea[]) and ${cell} = any(${values}::bytea[]))`
 }
 
 /** A text that is compared with may be any; other values must be of the column's type. */

@@ -1,7 +1,7 @@
-import type { TableCondition, TableOperation } from '../../workflows/nodes/tables.ts'
+import { MAX_TABLE_ROWS, type TableCondition, type TableOperation } from '../../workflows/nodes/tables.ts'
 import { record } from '../change.ts'
 import type { Tx } from '../connection.ts'
-import { missing } from '../fault.ts'
+import { type Fault, invalid, missing } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { type MessagePlace, noteDone, readMessageNote } from '../send/notes.ts'
 import { boundStatements, inTeamLine, readBounded } from './bounds.ts'
@@ -21,6 +21,8 @@ export type TableWork = RowFilter & {
   where?: TableCondition[]
   sort?: string
   limit?: number
+  /** All rows that fulfil the filter are meant: it fails rather than leave some out. */
+  whole?: boolean
 }
 
 const DEFAULT_LIMIT = 100
@@ -38,8 +40,9 @@ export async function workOnTable(store: Store, place: MessagePlace, work: Table
       const table = await findNamed(db, teamId, work.table)
       if (operation === 'count') return { count: await countMatching(db, table, work) }
       if (operation === 'exists') return { exists: (await findIds(db, table, work, 1)).length > 0 }
-      const { sort, limit = DEFAULT_LIMIT } = work
+      const { sort, whole = false, limit = whole ? MAX_TABLE_ROWS + 1 : DEFAULT_LIMIT } = work
       const rows = await selectRows(db, table, work, { sort, limit })
+      if (rows.length > MAX_TABLE_ROWS) throw tooMany()
       return { rows: rows.map((row) => showRow(table, row)), count: rows.length }
     })
   const known = await readMessageNote(store, place)
@@ -58,12 +61,18 @@ export async function workOnTable(store: Store, place: MessagePlace, work: Table
   )
 }
 
-function writeTo(tx: Tx, table: StoredTable, work: TableWork): Promise<Done> {
-  const { operation, rows = [], values = {}, keys = [], limit } = work
+async function writeTo(tx: Tx, table: StoredTable, work: TableWork): Promise<Done> {
+  const { operation, rows = [], values = {}, keys = [], limit, whole = false } = work
   if (operation === 'insert') return insertInto(tx, table, rows)
   if (operation === 'upsert') return upsertInto(tx, table, rows, keys)
   if (operation === 'update') return updateIn(tx, table, work, values, { reads: true })
-  return deleteFrom(tx, table, work, { ...(limit === undefined ? {} : { limit }), reads: true })
+  const done = await deleteFrom(tx, table, work, { ...(limit === undefined ? {} : { limit }), reads: true })
+  if (done.more && whole) throw tooMany()
+  return done
+}
+
+function tooMany(): Fault {
+  return invalid([{ path: 'where', message: `fits more than ${MAX_TABLE_ROWS} rows: take fewer at once` }])
 }
 
 function describeDone(table: StoredTable, { operation }: TableWork, done: Done) {

@@ -13,8 +13,10 @@ import {
   type Recording,
 } from './cases.ts'
 import type { Mock } from './mock.ts'
+import { isOfSql } from './sqlstand.ts'
+import { makeTable } from './tables.ts'
 import { findDifference } from './varying.ts'
-import { listVendorKeys } from './vendors.ts'
+import { listVendorKeys, type VendorKey } from './vendors.ts'
 
 /** A running Perdure. `send` takes a path. */
 export type Host = {
@@ -102,6 +104,20 @@ async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers)
 /** Our credentials by the ids of n8n's, of each host that has them. */
 const keys = new WeakMap<Host, Promise<Record<string, string>>>()
 
+async function keepKeysFor(name: string, host: Host, mock: Mock): Promise<Record<string, string>> {
+  if (/^(agents|messages)-/.test(name)) return keepKeys(host, mock)
+  return isOfSql(name) ? keepSqlKeys(host, mock) : {}
+}
+
+/** Our credentials for the databases. */
+const sqlKeys = new WeakMap<Host, Promise<Record<string, string>>>()
+
+function keepSqlKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+  const made = sqlKeys.get(host) ?? mock.openSql().then(({ keys }) => makeAll(host, keys))
+  sqlKeys.set(host, made)
+  return made
+}
+
 function keepKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
   const made = keys.get(host) ?? makeKeys(host, mock)
   keys.set(host, made)
@@ -109,12 +125,30 @@ function keepKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
 }
 
 async function makeKeys(host: Host, mock: Mock): Promise<Record<string, string>> {
+  const place = { teamId: host.teamId, key: 'SUPABASE_URL', value: `${mock.url}/vendors/supabase` }
+  await host.ask('POST', '/api/variables', place)
   const model = { id: MODEL_KEY, as: 'OPENAI_COMPATIBLE', ours: { baseUrl: `${mock.url}/v1`, apiKey: 'key' } }
+  return makeAll(host, [model, ...listVendorKeys(mock.url, mock.mailPort)])
+}
+
+async function makeAll(
+  host: Host,
+  keys: Pick<VendorKey, 'id' | 'as' | 'ours'>[],
+): Promise<Record<string, string>> {
   const made: Record<string, string> = {}
-  for (const { id, as, ours } of [model, ...listVendorKeys(mock.url, mock.mailPort)]) {
+  for (const { id, as, ours } of keys) {
     const json = { teamId: host.teamId, name: `${id} of the cases`, type: as, data: ours }
     made[id] = (await host.ask<{ id: string }>('POST', '/api/credentials', json)).id
   }
+  return made
+}
+
+/** The hosts that have the table of the cases. */
+const tables = new WeakMap<Host, Promise<void>>()
+
+function keepTable(host: Host): Promise<void> {
+  const made = tables.get(host) ?? makeTable(host.teamId, (json) => host.ask('POST', '/api/tables', json))
+  tables.set(host, made)
   return made
 }
 
@@ -122,10 +156,12 @@ async function makeKeys(host: Host, mock: Mock): Promise<Record<string, string>>
 async function importCase(host: Host, mock: Mock, one: Case, problems: ImportProblem[]) {
   const { teamId } = host
   const workflows: Record<string, string> = {}
+  if (one.name.startsWith('tables-')) await keepTable(host)
+  if (isOfSql(one.name)) await (await mock.openSql()).reset(one.name)
   const load = async (document: N8nDocument) => {
     const workflow = mapTexts(document, (text) => text.replaceAll(MOCK, mock.url))
     const path = '/api/workflows/import'
-    const credentials = /^(agents|messages)-/.test(one.name) ? await keepKeys(host, mock) : {}
+    const credentials = await keepKeysFor(one.name, host, mock)
     const json = { teamId, workflow, workflows, credentials }
     const imported = await host.ask<{ id: string; report: ImportReport }>('POST', path, json)
     problems.push(...imported.report.problems)

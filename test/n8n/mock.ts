@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
 import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
+import { type SqlStand, startSqlStand } from './sqlstand.ts'
 import { answerVendor, readVendorAsking, type VendorAsking } from './vendors.ts'
 
 export type Answer = {
@@ -38,6 +39,7 @@ export type Asking = ReturnType<typeof readAsking> | VendorAsking
 /** Starts the loopback server that the cases call as `http://mock.test`. It keeps only what its model was asked. */
 export async function startMock() {
   const askings = new Map<string, Asking[]>()
+  let sql: Promise<SqlStand> | undefined
   const mailbox = await startMailbox()
   const note = (name: string | undefined, asking: Asking) => {
     if (name !== undefined) askings.set(name, [...(askings.get(name) ?? []), asking])
@@ -62,7 +64,7 @@ export async function startMock() {
       type: request.headers['content-type'] ?? '',
     }
     if (url.pathname.startsWith('/vendors/')) {
-      const { name, asking } = readVendorAsking(asked)
+      const { name, asking } = await readVendorAsking(asked)
       note(name, asking)
     }
     const { status = 200, headers, json, text, bytes } = await find(asked, own)
@@ -84,11 +86,17 @@ export async function startMock() {
       return [...taken, ...mails.map(describeMail)]
     },
     mailPort: mailbox.port,
+    /** The databases of the cases that work with some, which are started for the first of them. */
+    openSql(): Promise<SqlStand> {
+      sql ??= startSqlStand()
+      return sql
+    },
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async stop(): Promise<void> {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       await mailbox.stop()
+      await (await sql)?.stop()
     },
   }
 }
@@ -97,7 +105,12 @@ export async function startMock() {
 function describeMail({ from, to, headers, text }: ReceivedMail): VendorAsking {
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(headers)?.[1] ?? null
   const kind = (header('Content-Type') ?? '').split(';')[0]
-  const parts = { subject: header('Subject'), replyTo: header('Reply-To'), cc: header('Cc'), kind }
+  const files = [...text.matchAll(/filename="?([^"\r\n;]+)/g)].map(([, name]) => name)
+  const shown = [...text.matchAll(/^content-id: *<([^>]+)>/gim)].map(([, id]) => id)
+  const parts = {
+    ...{ subject: header('Subject'), replyTo: header('Reply-To'), cc: header('Cc'), kind },
+    ...(files.length > 0 ? { files, shown } : {}),
+  }
   return {
     asked: 'mail',
     body: { from, to, ...parts, text: /^multipart/.test(kind ?? '') ? null : text.trim() },
@@ -118,7 +131,7 @@ async function find({ raw, type, ...asked }: Asked, own: string): Promise<Answer
     case 'v1':
       return askModel({ ...asked, raw, type })
     case 'vendors':
-      return answerVendor({ ...asked, raw, type })
+      return answerVendor({ ...asked, raw, type }, own)
     case 'list':
       return { json: THINGS }
     case 'one':

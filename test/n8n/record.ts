@@ -15,6 +15,8 @@ import {
 import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
 import { startVendorProxy } from './proxy.ts'
+import { isOfSql } from './sqlstand.ts'
+import { TABLE_SETUP } from './tables.ts'
 import { markVarying } from './varying.ts'
 import { listVendorKeys } from './vendors.ts'
 
@@ -39,17 +41,19 @@ export async function recordCases(databaseUrl: string, wanted: string[]): Promis
   const n8n = await prepareN8n(databaseUrl, proxy.env)
   const database = new pg.Client({ connectionString: n8n.databaseUrl })
   try {
-    const vendors = listVendorKeys(mock.url, mock.mailPort)
+    const sql = cases.some(({ name }) => isOfSql(name)) ? (await mock.openSql()).keys : []
+    const vendors = [...listVendorKeys(mock.url, mock.mailPort), ...sql]
     n8n.importKeys([
       { id: MODEL_KEY, name: 'Model', type: 'openAiApi', data: { apiKey: 'key', url: `${mock.url}/v1` } },
       ...vendors.map(({ id, type, theirs }) => ({ id, name: id, type, data: theirs })),
     ])
-    n8n.importAll(cases.flatMap((one) => listDocuments(one, mock.url)))
+    n8n.importAll([TABLE_SETUP, ...cases.flatMap((one) => listDocuments(one, mock.url))])
     await database.connect()
     await database.query(PUBLISH)
     await n8n.start(() => fetchOk(`${n8n.url}/healthz/readiness`))
     const inactive = await untilActive(database, cases)
     if (inactive.length > 0) throw new Error(`n8n does not activate ${inactive.join(', ')}`)
+    if (cases.some(({ name }) => name.startsWith('tables-'))) await makeTheirTable(n8n)
     const rounds: Map<string, Recording[]>[] = []
     const { port } = new URL(n8n.url)
     const hook = 'hook.test'
@@ -92,6 +96,17 @@ function listDocuments({ name, workflow, others = {} }: Case, mockUrl: string) {
   ]
 }
 
+/** Its webhook may be there a moment after the others. */
+async function makeTheirTable({ url }: N8nProgram): Promise<void> {
+  const since = Date.now()
+  for (;;) {
+    const response = await fetch(`${url}/webhook/${TABLE_SETUP.id}`, { method: 'POST' })
+    if (response.ok) return
+    if (Date.now() - since > END_MS) throw new Error(`n8n makes no table: ${await response.text()}`)
+    await sleep(500)
+  }
+}
+
 async function fetchOk(url: string): Promise<void> {
   const response = await fetch(url)
   if (!response.ok) throw new Error(`${url} responded with ${response.status}: ${await response.text()}`)
@@ -121,6 +136,7 @@ async function recordCase(
 ): Promise<Recording[]> {
   const recordings: Recording[] = []
   const before = (await readExecutions(database, name)).length
+  if (isOfSql(name)) await (await mock.openSql()).reset(name)
   for (const [i, call] of calls.entries()) {
     const answer = await callHook(fetch, `${n8n.url}/webhook/${name}`, call)
     const execution = await untilEnded(database, name, before + i)

@@ -66,6 +66,16 @@ export function listVendorKeys(url: string, mailPort: number): VendorKey[] {
       ours: { accountSid: 'AC1', authToken: token, baseUrl: `${at}/twilio/2010-04-01` },
     },
     {
+      id: 'messages-supabase',
+      type: 'supabaseApi',
+      theirs: { host: `${at}/supabase`, serviceRole: token },
+      as: 'HTTP_CUSTOM',
+      ours: {
+        headers: [`apikey: ${token}`, `Authorization: Bearer ${token}`],
+        allowedHosts: [new URL(url).host],
+      },
+    },
+    {
       id: 'messages-smtp',
       type: 'smtp',
       theirs: { host: '127.0.0.1', port: mailPort, secure: false, user: '', password: '' },
@@ -85,16 +95,19 @@ export type VendorKey = {
 /** Keys of bodies that change nothing of what is sent: Perdure's own marks, and settings of n8n's editor. */
 const IDLE = new Set([
   ...['client_msg_id', 'nonce', 'enforce_nonce', 'includeLinkToWorkflow', 'sendAsUser', 'guild_id'],
-  'StatusCallback',
+  ...['StatusCallback', 'fileName'],
 ])
 const MENTIONS = JSON.stringify({ parse: ['everyone', 'users', 'roles'] })
 
 /** The case that a request names anywhere, and what is asked. */
-export function readVendorAsking({ path, query, headers, body, method }: Asked) {
+export async function readVendorAsking({ path, query, headers, body, method, raw, type }: Asked) {
+  if (path.includes('/slack/upload/')) return readUpload(raw, type)
+  const parts = type.startsWith('multipart/') ? await readParts(raw, type) : undefined
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
   const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
-  const json = form ?? (body === '' ? {} : JSON.parse(body))
-  const given = { ...Object.fromEntries([...query].filter(([name]) => name !== 'wait')), ...json }
+  const json = parts ?? form ?? (body === '' ? {} : JSON.parse(body))
+  const asks = Object.fromEntries([...query].filter(([name]) => name !== 'wait'))
+  const given = Array.isArray(json) ? { ...asks, rows: json } : { ...asks, ...json }
   const [, , vendor = '', ...rest] = path.split('/')
   const own = rest.join('/').replace(/^(v\d+\.\d|api\/v10|bottoken|2010-04-01\/Accounts\/AC1|api)\//, '')
   // Slack takes what it reads in either way.
@@ -102,6 +115,31 @@ export function readVendorAsking({ path, query, headers, body, method }: Asked) 
   const text = decodeURIComponent(path) + JSON.stringify(given)
   const asking: VendorAsking = { asked: `${vendor}: ${verb}${own}`, body: tidy(given) }
   return { name: /messages-[a-z0-9-]+/.exec(text)?.[0], asking }
+}
+
+/** The fields of a form: a file with its name, its type and its text. */
+async function readParts(raw: Buffer, type: string): Promise<Record<string, unknown>> {
+  const form = await new Response(new Uint8Array(raw), { headers: { 'content-type': type } }).formData()
+  const fields: Record<string, unknown> = {}
+  for (const [name, value] of form) {
+    if (typeof value !== 'string')
+      fields[name] = { file: value.name, type: value.type.split(';')[0], text: await value.text() }
+    else if (name !== 'payload_json') fields[name] = value
+    else {
+      // n8n tells Discord the list of the files as well.
+      const { attachments: _, ...json } = JSON.parse(value)
+      fields[name] = json
+    }
+  }
+  return fields
+}
+
+/** n8n sends Slack a form with the file, and Perdure its bytes. */
+async function readUpload(raw: Buffer, type: string) {
+  const isForm = type.startsWith('multipart/')
+  const { file } = isForm ? await readParts(raw, type) : { file: { text: raw.toString() } }
+  const { text } = Object(file)
+  return { name: undefined, asking: { asked: 'slack: upload', body: { text } } }
 }
 
 /** Ids are texts to some and numbers to others. */
@@ -116,7 +154,7 @@ function tidy(value: unknown): unknown {
 }
 
 /** What a vendor answers. Texts with `refuse` in them are refused, as the vendor does. */
-export function answerVendor({ path, query, body }: Asked): Answer {
+export function answerVendor({ path, query, body }: Asked, own: string): Answer {
   const [, , vendor = ''] = path.split('/')
   const refused = body.includes('refuse')
   switch (vendor) {
@@ -128,12 +166,19 @@ export function answerVendor({ path, query, body }: Asked): Answer {
         }
       if (path.endsWith('getChatAdministrators'))
         return { json: { ok: true, result: [{ status: 'creator' }, { status: 'administrator' }] } }
+      if (path.endsWith('getFile')) {
+        const { file_id } = JSON.parse(body)
+        if (!file_id.startsWith('messages-file-'))
+          return { json: { ok: true, result: { id: 5, title: 'Chat' } } }
+        return { json: { ok: true, result: { file_id, file_path: `documents/${file_id}.txt` } } }
+      }
+      if (path.includes('/telegram/file/')) return { text: 'the text of the file' }
       if (/get[A-Z]/.test(path)) return { json: { ok: true, result: { id: 5, title: 'Chat' } } }
       if (!/\/(send(?!ChatAction)|edit)/.test(path)) return { json: { ok: true, result: true } }
       return { json: { ok: true, result: { message_id: 42, chat: { id: 5 }, date: 1, text: 'said' } } }
     }
     case 'slack':
-      return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path) }
+      return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path, own) }
     case 'discord':
       if (refused) return { status: 404, json: { message: 'Unknown Channel', code: 10003 } }
       if (path.includes('/webhooks/') && query.get('wait') !== 'true') return { status: 204, text: '' }
@@ -156,6 +201,14 @@ export function answerVendor({ path, query, body }: Asked): Answer {
       return {
         json: { messaging_product: 'whatsapp', contacts: [{ wa_id: '1' }], messages: [{ id: 'wamid.1' }] },
       }
+    case 'supabase':
+      if (refused) return { status: 400, json: { message: 'no such column', code: '42703' } }
+      return {
+        json: [
+          { id: 1, name: 'Ada' },
+          { id: 2, name: 'bob' },
+        ],
+      }
     case 'twilio':
       if (refused) return { status: 400, json: { code: 21211, message: 'no such number', status: 400 } }
       return { json: { sid: 'SM1', status: 'queued', to: '+2' } }
@@ -163,8 +216,10 @@ export function answerVendor({ path, query, body }: Asked): Answer {
   return { status: 404, json: { error: 'no such vendor' } }
 }
 
-function answerSlack(path: string): object {
+function answerSlack(path: string, own: string): object {
   const method = path.split('/').at(-1) ?? ''
+  // n8n comes by the proxy, in the name of Slack.
+  const at = own.includes('slack.com') ? 'https://slack.com' : `${own}/vendors/slack`
   const parts: Record<string, object> = {
     'conversations.info': { channel: { id: 'C1', name: 'general' } },
     'conversations.history': {
@@ -175,6 +230,8 @@ function answerSlack(path: string): object {
     },
     'conversations.list': { channels: [{ id: 'C1' }, { id: 'C2' }] },
     'conversations.invite': { channel: { id: 'C1' } },
+    'files.getUploadURLExternal': { upload_url: `${at}/upload/F1`, file_id: 'F1' },
+    'files.completeUploadExternal': { files: [{ id: 'F1', title: 'T', name: 'N' }] },
     'users.info': { user: { id: 'U1', name: 'ada' } },
     'users.list': { members: [{ id: 'U1' }, { id: 'U2' }] },
     'search.messages': { messages: { matches: [{ text: 'a' }], total: 1 } },

@@ -1,4 +1,5 @@
 import { getOwn } from '../json.ts'
+import { DATABASE_MAPPERS } from './databases/mappers.ts'
 import type { SourceNode } from './document.ts'
 import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
@@ -11,6 +12,7 @@ import { LIST_MAPPERS } from './nodes/lists.ts'
 import { MERGE_MAPPERS } from './nodes/merge.ts'
 import { MODEL_MAPPERS } from './nodes/models.ts'
 import { mapSet } from './nodes/set.ts'
+import { TABLE_MAPPERS } from './nodes/tables.ts'
 import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
 import { createPlaceholder } from './parts.ts'
@@ -24,6 +26,8 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...LIST_MAPPERS,
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
+  ...TABLE_MAPPERS,
+  ...DATABASE_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,

@@ -79,3 +79,16 @@ export function splitPieces(text: string): string[] {
   if (at !== '') pieces.push(writeLiteral(at))
   return pieces
 }
+
+/** JavaScript that gives what n8n makes of a text: the value of its only expression, or the text around several. */
+export function writeCode(value: unknown): string {
+  if (!isTemplate(value)) return quote(plainText(value) ?? '')
+  const pieces = splitPieces(value).map((piece) => {
+    const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
+    return code === undefined ? quote(piece) : `(${code})`
+  })
+  return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
+}
+
+/** A text in JavaScript without braces, which would end the expression around it. */
+const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

@@ -6,7 +6,7 @@ const MAX_SQL = 100_000
 const MAX_PARAMS = 2_000
 const MAX_COLUMNS = 200
 
-/** The most rows that an upsert writes. */
+/** The most rows that are written at once. */
 const MAX_UPSERTED = 50_000
 
 const flag = v.boolean('must be true or false')
@@ -40,26 +40,45 @@ const identifiers = v.pipe(
 
 /** The values of a statement, as the node gives them to the database once they are computed. */
 export const sqlParamsField = v.pipe(
-  v.array(v.unknown(), 'must be an array'),
+  v.array(v.unknown(), ({ input }) =>
+    typeof input === 'string'
+      ? `must be an array, unlike ${JSON.stringify(input.slice(0, 300))}`
+      : 'must be an array',
+  ),
   v.maxLength(MAX_PARAMS, `must have at most ${MAX_PARAMS} entries`),
 )
 
-/** The rows of an upsert, once they are computed. */
+/** The rows that are written, once they are computed. */
 export const sqlRowsField = v.pipe(
   v.array(anyObject, 'must be an array of objects'),
   v.maxLength(MAX_UPSERTED, `must have at most ${MAX_UPSERTED} entries`),
 )
 
-const NEEDED = { query: ['query'], upsert: ['table', 'columns', 'keys', 'rows'] } as const
-const OTHERS = { query: NEEDED.upsert, upsert: ['query', 'params', 'maxRows', 'readOnly'] } as const
+const MODES = ['query', 'insert', 'update', 'upsert'] as const
+export type SqlMode = (typeof MODES)[number]
+
+const NEEDED: Record<SqlMode, string[]> = {
+  query: ['query'],
+  insert: ['table', 'rows'],
+  update: ['table', 'keys', 'rows'],
+  upsert: ['table', 'keys', 'rows'],
+}
+const WRITING = ['table', 'columns', 'keys', 'rows', 'returning', 'skipKnown', 'mustExist']
+const ASKING = ['query', 'params', 'maxRows', 'readOnly']
+const OTHERS: Record<SqlMode, string[]> = {
+  query: WRITING,
+  insert: [...ASKING, 'keys', 'mustExist'],
+  update: [...ASKING, 'skipKnown'],
+  upsert: [...ASKING, 'skipKnown', 'mustExist'],
+}
 
 type Modes = {
-  mode?: 'query' | 'upsert' | undefined
+  mode?: SqlMode | undefined
   columns?: string[] | undefined
   keys?: string[] | undefined
 }
 
-/** Requires the keys of the config's mode, and none of the other mode. */
+/** Requires the keys of the config's mode, and none of the other modes. */
 export function fitMode<T extends Modes>() {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed) return
@@ -79,17 +98,20 @@ export function fitMode<T extends Modes>() {
   })
 }
 
-/** The fields of a statement, or of an upsert. `fitMode` says which of them belong together. */
+/** The fields of a statement, or of rows to write. `fitMode` says which of them belong together. */
 export const statementFields = described(
   {
     credentialId: credentialField,
-    mode: v.optional(oneOf('query', 'upsert')),
+    mode: v.optional(oneOf(...MODES)),
     query: v.optional(sqlField),
     params: v.optional(computed(sqlParamsField)),
     table: v.optional(identifier),
     columns: v.optional(identifiers),
     keys: v.optional(identifiers),
     rows: v.optional(computed(sqlRowsField)),
+    returning: v.optional(flag),
+    skipKnown: v.optional(flag),
+    mustExist: v.optional(flag),
     readOnly: v.optional(flag),
     repeat: v.optional(flag),
     timeoutMs: v.optional(wholeNumber(1, 600_000), 30_000),
@@ -97,14 +119,17 @@ export const statementFields = described(
   },
   {
     credentialId: 'The database, and how to sign in there.',
-    mode: 'Whether a statement is carried out (query), or rows are written that are new or known (upsert).',
+    mode: 'Whether a statement is carried out (query), or rows are added (insert), changed (update), or added unless they are known, and then changed (upsert).',
     query:
       'One SQL statement. Values do not belong into it, but into the parameters: $1, $2 … (PostgreSQL) or ? (MySQL).',
     params: 'The values of $1, $2 … or ?, in their order, so that nothing is ever read as SQL.',
-    table: 'Upsert: the table, such as orders or shop.orders.',
-    columns: 'Upsert: the columns that are written.',
-    keys: 'Upsert: those of the columns that say which row it is. They need a unique index.',
-    rows: 'Upsert: the rows, as objects that have all of the columns.',
+    table: 'The table that is written to, such as orders or shop.orders.',
+    columns: 'The columns that are written. Without them those that each row has.',
+    keys: 'Those of the columns that say which row it is. An upsert needs a unique index on them.',
+    rows: 'The rows to write, as objects with the columns as keys.',
+    returning: 'The rows come out as they are now (PostgreSQL).',
+    skipKnown: 'Insert: leaves out rows that a unique index refuses.',
+    mustExist: 'Update: fails, and changes nothing, if there is no row for one of them.',
     readOnly: 'The database refuses everything that would change it.',
     repeat: 'The statement may be carried out twice, if nobody knows whether it was.',
     timeoutMs: 'How long the statement may take, in milliseconds.',
@@ -113,13 +138,14 @@ export const statementFields = described(
 )
 
 /** The settings of each mode; without a mode it is query. */
-const STATEMENT_MAIN = { '': ['query', 'params'], query: ['query', 'params'], upsert: NEEDED.upsert }
+const ASKED = ['query', 'params']
+const STATEMENT_MAIN = { ...NEEDED, '': ASKED, query: ASKED }
 
 /** Node types that talk to databases. */
 export const DATABASE_NODES = {
   DATABASE_QUERY: nodeTypeRow('effect', {
     summary:
-      'Carries out one SQL statement, or writes rows that are new or known; outputs {rows, rowCount, columns}.',
+      'Carries out one SQL statement, or adds and changes rows of a table; outputs {rows, rowCount, columns}.',
     config: v.pipe(v.object(statementFields), fitMode()),
     main: ['credentialId', 'mode'],
     mainBy: { key: 'mode', keys: STATEMENT_MAIN },

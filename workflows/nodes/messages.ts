@@ -40,7 +40,7 @@ export const buttonsField = v.union(
   BUTTONS,
 )
 
-const OPERATIONS = ['send', 'edit', 'delete', 'react', 'action', 'call'] as const
+const OPERATIONS = ['send', 'edit', 'delete', 'react', 'action', 'call', 'download'] as const
 export type ChatOperation = (typeof OPERATIONS)[number]
 
 /** Node types that send something to people. */
@@ -74,7 +74,8 @@ export const MESSAGE_NODES = {
             subject: 'The subject, one line.',
             text: 'What it says, as plain text.',
             html: 'What it says, as HTML.',
-            attachments: 'A file, or a list of files, of this execution.',
+            attachments:
+              'A file, or a list of files, of this execution: file values, or {file, fileName, cid} for another name, and for an image that the HTML shows as cid:.',
             headers: 'Further headers, such as X-Campaign or List-Unsubscribe.',
             repeat: 'Rather twice than never: sends it again if nobody knows whether it went out.',
           },
@@ -103,8 +104,8 @@ export const MESSAGE_NODES = {
   }),
   CHAT_MESSAGE: nodeTypeRow('effect', {
     summary:
-      'Sends, edits or deletes a message of a chat, reacts to it, or calls another method of the vendor; outputs ' +
-      '{messageId, to, response}.',
+      'Sends, edits or deletes a message of a chat, reacts to it, calls another method of the vendor, or downloads a ' +
+      'file; outputs {messageId, to, response}, and of a download {file, response}.',
     config: v.pipe(
       v.object(
         described(
@@ -125,6 +126,7 @@ export const MESSAGE_NODES = {
             action: v.optional(textField),
             method: v.optional(textField),
             body: v.optional(v.union([textField, anyObject], 'must be an object, or an expression in {{ }}')),
+            file: v.optional(textField),
             options: v.optional(anyObject),
             output: v.optional(oneOf('message', 'answer')),
             repeat,
@@ -143,7 +145,8 @@ export const MESSAGE_NODES = {
             thread:
               'The thread: thread_ts at Slack, the topic at Telegram, the id of the thread at Discord, of the first post at Mattermost.',
             replyTo: 'The id of the message that it answers.',
-            files: 'A file, or a list of at most 10 files, of this execution.',
+            files:
+              'A file, or a list of at most 10 files, of this execution; one at WhatsApp. Each a file value, or {file, fileName} for another name. For call an object of them, by the names of the fields of the form that is sent.',
             message: 'The id of the message that is edited, deleted or reacted to.',
             reaction: 'The reaction: an emoji, at Slack and Mattermost its name.',
             remove: 'Takes the reaction back.',
@@ -151,6 +154,7 @@ export const MESSAGE_NODES = {
             method:
               "One of the vendor's own methods: pinChatMessage at Telegram, conversations.invite at Slack, else a verb and a path: PUT channels/1/pins/2.",
             body: 'What the method is given.',
+            file: 'The file_id of the file at Telegram that is downloaded.',
             options: "More of the vendor's own fields, such as blocks, reply_markup or embeds.",
             output: 'With answer the output is the whole answer of the vendor, as it came.',
             repeat: 'Rather twice than never: does it again if nobody knows whether it was done.',
@@ -162,6 +166,7 @@ export const MESSAGE_NODES = {
         delete: ['message'],
         react: ['message', 'reaction'],
         call: ['method'],
+        download: ['file'],
       }),
       v.forward(
         v.check(
@@ -184,6 +189,7 @@ export const MESSAGE_NODES = {
         react: ['to', 'message', 'reaction', 'remove'],
         action: ['to', 'action'],
         call: ['method', 'body'],
+        download: ['file'],
       },
     },
     credentialUses: ['CHAT'],

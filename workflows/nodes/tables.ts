@@ -21,7 +21,8 @@ export const columnNameField = v.pipe(
 
 /** How a condition compares. Nothing is equal to an empty value but another one. */
 const COMPARING = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'in'] as const
-const TABLE_OPS = [...COMPARING, 'contains', 'startsWith', 'empty', 'notEmpty'] as const
+const VALUELESS = ['empty', 'notEmpty', 'blank', 'notBlank'] as const
+const TABLE_OPS = [...COMPARING, 'contains', 'startsWith', ...VALUELESS] as const
 const opField = oneOf(...TABLE_OPS)
 
 /** The most conditions of a filter, and values of `in`. */
@@ -36,7 +37,7 @@ const condition = v.object(
     { column: v.string('must be the name of a column'), op: opField, value: v.optional(v.unknown()) },
     {
       column: 'A column of the table, or id.',
-      op: 'How the column is compared with the value; empty and notEmpty need none.',
+      op: 'How the column is compared with the value. empty needs none, and blank, which an empty text is too; nor do their opposites.',
       value: 'The value to compare with; a list of values for in.',
     },
   ),
@@ -94,15 +95,15 @@ const NEEDED: Record<TableOperation, string[]> = {
   exists: [],
 }
 const ALLOWED: Record<TableOperation, string[]> = {
-  insert: ['rows'],
-  update: ['values', 'where', 'match'],
-  upsert: ['rows', 'keys'],
-  delete: ['where', 'match', 'limit'],
-  select: ['where', 'match', 'sort', 'limit'],
+  insert: ['rows', 'output'],
+  update: ['values', 'where', 'match', 'output'],
+  upsert: ['rows', 'keys', 'output'],
+  delete: ['where', 'match', 'limit', 'output'],
+  select: ['where', 'match', 'sort', 'limit', 'output'],
   count: ['where', 'match'],
-  exists: ['where', 'match'],
+  exists: ['where', 'match', 'output'],
 }
-const SETTINGS = ['rows', 'values', 'keys', 'where', 'match', 'sort', 'limit']
+const SETTINGS = ['rows', 'values', 'keys', 'where', 'match', 'sort', 'limit', 'output']
 
 /** Requires the keys of the config's operation, and none that have no meaning in it. */
 export function fitOperation<T extends { operation: TableOperation }>() {
@@ -117,7 +118,9 @@ export function fitOperation<T extends { operation: TableOperation }>() {
           ? `is required for the operation ${operation}`
           : isGiven && !ALLOWED[operation].includes(key)
             ? `has no meaning in the operation ${operation}`
-            : undefined
+            : isGiven && key === 'output' && (config[key] === 'rows') === (operation === 'exists')
+              ? `must be ${operation === 'exists' ? 'found or missing' : 'rows'} for the operation ${operation}`
+              : undefined
       if (message === undefined) continue
       const path = { type: 'object', origin: 'value', input: config, key, value: config[key] } as const
       addIssue({ message, path: [path as v.ObjectPathItem] })
@@ -161,11 +164,21 @@ const OPERATION_MAIN = {
   exists: ['where'],
 }
 
+/** What comes of a node in place of an object that describes it. */
+const shape = described(
+  { output: v.optional(oneOf('rows', 'found', 'missing')) },
+  {
+    output:
+      'rows: the rows alone; without a limit all of them, or it fails. For exists, found: the item itself if there is such ' +
+      'a row; missing: if there is none.',
+  },
+)
+
 /** Node types that work with the team's data tables. */
 export const TABLE_NODES = {
   DATA_TABLE: nodeTypeRow('effect', {
     summary: 'Writes, reads, counts or deletes rows of a data table; outputs {rows, count}.',
-    config: v.pipe(v.object(tableFields), fitOperation()),
+    config: v.pipe(v.object({ ...tableFields, ...shape }), fitOperation()),
     main: ['table', 'operation'],
     mainBy: { key: 'operation', keys: OPERATION_MAIN },
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },

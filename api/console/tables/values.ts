@@ -14,6 +14,8 @@ const OPS = {
   startsWith: 'starts with',
   empty: 'is empty',
   notEmpty: 'is not empty',
+  blank: 'has no text',
+  notBlank: 'has a text',
 } as const
 
 export type Op = keyof typeof OPS
@@ -27,6 +29,7 @@ export function listOps(type: DataColumn['type']): { value: Op; label: string }[
   return all
     .filter(([op]) => {
       if (op === 'empty' || op === 'notEmpty') return true
+      if (op === 'blank' || op === 'notBlank') return type === 'text'
       if (type === 'json') return false
       if (type === 'boolean') return op === 'eq' || op === 'ne'
       return type === 'text' || (op !== 'contains' && op !== 'startsWith')
@@ -34,7 +37,9 @@ export function listOps(type: DataColumn['type']): { value: Op; label: string }[
     .map(([value, label]) => ({ value, label }))
 }
 
-export const hasValue = (op: Op) => op !== 'empty' && op !== 'notEmpty'
+const VALUELESS: readonly Op[] = ['empty', 'notEmpty', 'blank', 'notBlank']
+
+export const hasValue = (op: Op) => !VALUELESS.includes(op)
 
 /** The conditions as the API takes them; '' for none. */
 export function writeWhere(columns: readonly DataColumn[], conditions: readonly Condition[]): string {

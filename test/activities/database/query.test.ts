@@ -212,6 +212,56 @@ describe('PostgreSQL', () => {
     expect((await host.ended(execution)).status).toBe('CANCELLED')
   })
 
+  test('rows are added and changed without SQL, with the columns that each has', async () => {
+    await client.query(
+      'create table parts (id serial primary key, "Na me" text unique, n int default 7, doc jsonb)',
+    )
+    const table = 'parts'
+    const insert = { mode: 'insert', table, rows: '{{ $input.rows }}', returning: true }
+    const rows = [{ 'Na me': 'a' }, { 'Na me': 'b', n: 2, doc: { x: [1] } }, {}]
+    const added = await rowsOf(id, insert, { rows })
+    expect(added.rows).toEqual([
+      { id: 1, 'Na me': 'a', n: 7, doc: null },
+      { id: 2, 'Na me': 'b', n: 2, doc: { x: [1] } },
+      { id: 3, 'Na me': null, n: 7, doc: null },
+    ])
+    expect(added.rowCount).toBe(3)
+    expect(await failureOf(id, insert, { rows: [{ 'Na me': 'c' }, { 'Na me': 'a' }] })).toContain('23505')
+    const skipping = await rowsOf(
+      id,
+      { ...insert, skipKnown: true },
+      { rows: [{ 'Na me': 'c' }, { 'Na me': 'a' }] },
+    )
+    expect(skipping.rows.map((row) => row['Na me'])).toEqual(['c'])
+    const update = { mode: 'update', table, keys: ['Na me'], rows: '{{ $input.rows }}', returning: true }
+    const changed = await rowsOf(id, update, {
+      rows: [
+        { 'Na me': 'a', n: null },
+        { 'Na me': 'none', n: 1 },
+      ],
+    })
+    expect(changed).toMatchObject({ rowCount: 1, rows: [{ id: 1, n: null }] })
+    const both = [
+      { 'Na me': 'a', n: 5 },
+      { 'Na me': 'none', n: 1 },
+    ]
+    expect(await failureOf(id, { ...update, mustExist: true }, { rows: both })).toContain(
+      'rows[1] is not in the table',
+    )
+    expect((await client.query('select n from parts where id = 1')).rows).toEqual([{ n: null }])
+    const upsert = { mode: 'upsert', table, keys: ['Na me'], rows: '{{ $input.rows }}', returning: true }
+    const put = await rowsOf(id, upsert, {
+      rows: [
+        { 'Na me': 'a', n: 8 },
+        { 'Na me': 'new', n: 9 },
+      ],
+    })
+    expect(put.rows.map(({ n }) => n)).toEqual([8, 9])
+    expect(await failureOf(id, upsert, { rows: [{ n: 8 }] })).toContain('rows[0] has no Na me')
+    const evil = { '"x") values (1); drop table parts; --': 1 }
+    expect(await failureOf(id, insert, { rows: [evil] })).toContain('42703')
+  })
+
   test('rows are written or changed by their keys, as the types of the table are', async () => {
     const upsert = {
       mode: 'upsert',
@@ -428,6 +478,38 @@ describe.skipIf(lacks('mariadb'))('MariaDB', () => {
     await expect.poll(sleeping, { timeout: 10_000 }).toBe(1)
     await host.ask('POST', `/api/executions/${execution}/cancel`)
     await expect.poll(sleeping, { timeout: 10_000 }).toBe(0)
+  })
+
+  test('rows are added and changed without SQL', async () => {
+    await rowsOf(id, {
+      query:
+        'create table parts (id int auto_increment primary key, `Na me` varchar(20) unique, n int default 7)',
+    })
+    const table = 'parts'
+    const insert = { mode: 'insert', table, rows: '{{ $input.rows }}' }
+    expect(await rowsOf(id, insert, { rows: [{ 'Na me': 'a' }, { 'Na me': 'b', n: 2 }, {}] })).toMatchObject({
+      rowCount: 3,
+      rows: [],
+    })
+    expect(await rowsOf(id, { ...insert, skipKnown: true }, { rows: [{ 'Na me': 'a' }] })).toMatchObject({
+      rowCount: 0,
+    })
+    const update = { mode: 'update', table, keys: ['Na me'], rows: '{{ $input.rows }}', mustExist: true }
+    expect(await rowsOf(id, update, { rows: [{ 'Na me': 'b', n: 2 }] })).toMatchObject({ rowCount: 1 })
+    const both = [
+      { 'Na me': 'a', n: 5 },
+      { 'Na me': 'none', n: 1 },
+    ]
+    expect(await failureOf(id, update, { rows: both })).toContain('rows[1] is not in the table')
+    const all = await rowsOf(id, { query: 'select `Na me` as name, n from parts order by id' })
+    expect(all.rows).toEqual([
+      { name: 'a', n: 7 },
+      { name: 'b', n: 2 },
+      { name: null, n: 7 },
+    ])
+    expect(await failureOf(id, { ...insert, returning: true }, { rows: [{ n: 1 }] })).toContain(
+      'returning must not be true',
+    )
   })
 
   test('rows are written or changed by their keys', async () => {

@@ -316,10 +316,142 @@ describe('files', () => {
     expect(await (form.get('files[1]') as File).text()).toBe('the bytes of two')
   })
 
+  test('a method gets them as fields of a form, by the names that they are given', async () => {
+    const result = { message_id: 1, chat: { id: 5 } }
+    const { asked, credentialId } = await vendor('TELEGRAM', {
+      [`/bot${TOKEN}/sendPhoto`]: () => ({ json: { ok: true, result } }),
+    })
+    const body = { chat_id: 5, caption: 'Look', has_spoiler: true }
+    const photo = { file: '{{ $input.files[0] }}', fileName: 'photo.png' }
+    await sendFiles({ credentialId, operation: 'call', method: 'sendPhoto', body, files: { photo } })
+    const form = await readForm(asked[0]!)
+    expect(Object.fromEntries([...form].filter(([, value]) => typeof value === 'string'))).toEqual({
+      chat_id: '5',
+      caption: 'Look',
+      has_spoiler: 'true',
+    })
+    expect((form.get('photo') as File).name).toBe('photo.png')
+    expect(await (form.get('photo') as File).text()).toBe('the bytes of one')
+  })
+
+  test('WhatsApp gets one first, and then the message with its id', async () => {
+    const { asked, credentialId } = await vendor('WHATSAPP', {
+      '/7/media': () => ({ json: { id: 'media-1' } }),
+      '/7/messages': () => ({ json: { contacts: [{ wa_id: '1' }], messages: [{ id: 'wamid.1' }] } }),
+    })
+    await sendFiles({ credentialId, from: '7', to: '1' }, given.slice(0, 1))
+    const form = await readForm(asked[0]!)
+    expect(form.get('messaging_product')).toBe('whatsapp')
+    expect(await (form.get('file') as File).text()).toBe('the bytes of one')
+    expect(asked[1]?.json).toEqual({
+      messaging_product: 'whatsapp',
+      to: '1',
+      type: 'document',
+      document: { caption: 'Look', filename: 'one.txt', id: 'media-1' },
+    })
+  })
+
+  test('an upload to WhatsApp without an answer is made again: no message has named it', async () => {
+    const { asked, credentialId } = await vendor('WHATSAPP', {
+      '/7/media': (count) => (count === 1 ? 'hang up' : { json: { id: 'media-1' } }),
+      '/7/messages': () => ({ json: { messages: [{ id: 'wamid.1' }] } }),
+    })
+    await sendFiles({ credentialId, from: '7', to: '1' }, given.slice(0, 1))
+    expect(asked.map(({ path }) => path)).toEqual(['/7/media', '/7/media', '/7/messages'])
+  })
+
+  test('Slack takes one without a channel, with a title and another name', async () => {
+    const { asked, credentialId } = await vendor('SLACK', {
+      '/api/files.getUploadURLExternal': (_, url) => ({
+        json: { ok: true, upload_url: `${url}/upload`, file_id: 'F1' },
+      }),
+      '/upload': () => ({ text: 'OK' }),
+      '/api/files.completeUploadExternal': () => ({ json: { ok: true, files: [{ id: 'F1' }] } }),
+    })
+    const files = [{ file: '{{ $input.files[0] }}', fileName: 'plan.txt' }]
+    await sendFiles({ credentialId, files, text: '', options: { title: 'The plan' } })
+    expect(asked[0]?.body).toBe('filename=plan.txt&length=16')
+    expect(asked.at(-1)?.json).toEqual({ files: [{ id: 'F1', title: 'The plan' }], initial_comment: '' })
+  })
+
+  test.each([
+    ['TELEGRAM', { operation: 'call', method: 'sendPhoto' }, 'files must be an object whose keys'],
+    ['TELEGRAM', { operation: 'call', method: 'sendPhoto', files: { photo: 'no' } }, 'files.photo must be a'],
+    [
+      'SLACK',
+      { operation: 'call', method: 'a.b', files: { f: '{{ $input.files[0] }}' } },
+      'files must not be',
+    ],
+    [
+      'SLACK',
+      { to: 'C1', files: [{ file: '{{ $input.files[0] }}', fileName: 'a\nb' }] },
+      'files[0].fileName',
+    ],
+    ['WHATSAPP', { from: '7', to: '1' }, 'files must have at most 1 files for WhatsApp'],
+  ])('%s with %j says what is wrong, and asks nothing', async (type, config, why) => {
+    const { asked, credentialId } = await vendor(type, {})
+    const all = { credentialId, files: '{{ $input.files }}', ...config }
+    const run = await runWithFiles(host, { type: 'CHAT_MESSAGE', config: all }, given)
+    const { status, errorMessage } = nodeOf(run, 'node')
+    expect(status).toBe('FAILED')
+    expect(errorMessage).toContain(why)
+    expect(asked).toEqual([])
+  })
+
   function readForm({ request, body }: Asked): Promise<FormData> {
     const headers = { 'content-type': request.headers['content-type'] ?? '' }
     return new Response(body, { headers }).formData()
   }
+})
+
+describe('downloads', () => {
+  const bot = `/bot${TOKEN}`
+  const found = (path: string) => () => ({ json: { ok: true, result: { file_id: 'F', file_path: path } } })
+  const config = { operation: 'download', file: 'F' }
+
+  test('Telegram gives a file, which is one of the execution, also after an attempt that failed', async () => {
+    const { asked, credentialId } = await vendor('TELEGRAM', {
+      [`${bot}/getFile`]: found('voice/file_1.oga'),
+      [`/file${bot}/voice/file_1.oga`]: (count) =>
+        count === 1 ? { status: 500, json: {} } : { headers: { 'content-type': 'x/y' }, text: 'the bytes' },
+    })
+    const sent = await send({ credentialId, ...config })
+    expect(sent).toMatchObject({ status: 'SUCCESS', retries: 1 })
+    expect(sent.output).toEqual({
+      file: { file: { id: expect.any(String), name: 'file_1.oga', mimeType: 'audio/ogg', bytes: 9 } },
+      response: { file_id: 'F', file_path: 'voice/file_1.oga' },
+    })
+    expect(asked.map(({ path }) => path)).toEqual([
+      `${bot}/getFile`,
+      `/file${bot}/voice/file_1.oga`,
+      `${bot}/getFile`,
+      `/file${bot}/voice/file_1.oga`,
+    ])
+    expect(asked[0]?.json).toEqual({ file_id: 'F' })
+  })
+
+  test.each([
+    ['../getMe', 'something that cannot be read'],
+    ['a/../../getMe', 'something that cannot be read'],
+    ['a?x', 'something that cannot be read'],
+  ])('a path that leads elsewhere is not asked for: %s', async (path, why) => {
+    const { credentialId } = await vendor('TELEGRAM', { [`${bot}/getFile`]: found(path) })
+    const sent = await send({ credentialId, ...config }, { retry: { maxAttempts: 1 } })
+    expect(sent).toMatchObject({ status: 'FAILED', error: expect.stringContaining(why) })
+  })
+
+  test('a file that is gone is final, and other vendors have nothing like it', async () => {
+    const { credentialId } = await vendor('TELEGRAM', {
+      [`${bot}/getFile`]: found('a.txt'),
+      [`/file${bot}/a.txt`]: () => ({ status: 404, json: {} }),
+    })
+    const gone = await send({ credentialId, ...config })
+    expect(gone).toMatchObject({ status: 'FAILED', retries: 0 })
+    expect(gone.error).toContain('Telegram responded with 404 to the download')
+    const slack = await vendor('SLACK', {})
+    const none = await send({ credentialId: slack.credentialId, ...config })
+    expect(none.error).toContain('operation must not be download: Slack has nothing like it')
+  })
 })
 
 describe('further operations', () => {

@@ -73,6 +73,46 @@ test('every operation outputs what it did', async () => {
   expect((await work({ table, operation: 'count' })).output).toEqual({ count: 1 })
 })
 
+test('with output the rows alone come out, all of them or none, or the item itself', async () => {
+  const { id: table } = await createTable(ITEMS)
+  const rows = [{ key: 'a', count: 1 }, { key: '' }, { key: 'c', count: 3 }]
+  const added = await work({ table, operation: 'insert', rows, output: 'rows' })
+  const list = (output: unknown) => (output as { value: { key: string }[] }).value.map(({ key }) => key)
+  expect(list(added.output)).toEqual(['a', '', 'c'])
+  const many = Array.from({ length: 150 }, (_, n) => ({ key: `k${n}` }))
+  await work({ table, operation: 'insert', rows: '{{ $input.many }}' }, { many })
+  expect(list((await work({ table, operation: 'select', output: 'rows' })).output)).toHaveLength(153)
+  const where = [{ column: 'key', op: 'eq', value: 'c' }]
+  const exists = (output: string, found = where) =>
+    work({ table, operation: 'exists', where: found, output }, { n: 1 })
+  expect((await exists('found')).output).toEqual({ n: 1 })
+  expect((await exists('missing')).output).toEqual({ value: [] })
+  const none = [{ column: 'key', op: 'eq', value: 'none' }]
+  expect((await exists('missing', none)).output).toEqual({ n: 1 })
+  const keys = async (op: string, value?: unknown) => {
+    const found = [
+      { column: value === undefined ? 'key' : 'count', op, ...(value === undefined ? {} : { value }) },
+    ]
+    const { output } = await work({ table, operation: 'select', where: found, output: 'rows' })
+    return list(output).filter((key) => !key.startsWith('k'))
+  }
+  expect(await keys('blank')).toEqual([''])
+  expect(await keys('notBlank')).toEqual(['a', 'c'])
+  expect(await keys('in', [3, null])).toEqual(['', 'c'])
+  expect(await keys('in', [3])).toEqual(['c'])
+  for (const config of [
+    { operation: 'exists', output: 'rows' },
+    { operation: 'select', output: 'found' },
+    { operation: 'count', output: 'rows' },
+  ]) {
+    const { status } = await host.call('POST', '/api/workflows', host.admin, {
+      ...{ teamId: host.teamId, name: 'faulty output', edges: [] },
+      nodes: [{ id: 'n', type: 'DATA_TABLE', config: { table, ...config } }],
+    })
+    expect(status).toBe(400)
+  }
+})
+
 test('what does not fit is InvalidInput with every row and column, and nothing is written', async () => {
   const { id: table } = await createTable(ITEMS)
   const wrong = await work({

@@ -218,12 +218,38 @@ test('statements of databases get the arguments as parameters, never as a part o
     tool('Find', 'postgresTool', {
       operation: 'executeQuery',
       toolDescription: 'x',
-      query: "=select 'a {{ $fromAI('a') }} b'",
+      query: "=select * from {{ $fromAI('a') }}",
     }),
   ])
-  expect(within.told).toContain('part of a text in its statement')
+  expect(within.told).toContain('a name or a piece of SQL in its statement')
+  const text = toolOf(
+    tool('Find', 'postgresTool', {
+      operation: 'executeQuery',
+      toolDescription: 'x',
+      query: "=select 1 where name like '%{{ $fromAI('a') }}%'",
+    }),
+  )
+  expect(text).toMatchObject({
+    query: 'select 1 where name like $1',
+    params: [`={{ ["%", ($args["a"]), "%"].join('') }}`],
+  })
   const table = convert([tool('Find', 'postgresTool', { operation: 'select', toolDescription: 'x' })])
   expect(table.told).toContain('does \\"select\\" with a table')
+})
+
+test('a data table as a tool takes the arguments of the model', () => {
+  const made = toolOf(
+    tool('Find them', 'dataTableTool', {
+      ...{ operation: 'get', toolDescription: 'Finds', dataTableId: { mode: 'name', value: 'customers' } },
+      filters: { conditions: [{ keyName: 'name', condition: 'like', keyValue: "={{ $fromAI('who') }}" }] },
+    }),
+  )
+  expect(made).toMatchObject({
+    ...{ type: 'DATA_TABLE', name: 'Find_them', table: 'customers', operation: 'select', limit: 50 },
+    where: [{ column: 'name', op: 'contains', value: expect.stringContaining('$args["who"]') }],
+    parameters: { properties: { who: { type: 'string' } } },
+  })
+  expect(made).not.toHaveProperty('output')
 })
 
 test('MCP servers and workflows as tools', () => {

@@ -19,22 +19,73 @@ function importNode(type: string, parameters: Fields, more: Fields = {}) {
 }
 
 test.each([
-  ['telegram', { binaryData: true, chatId: '1' }, 'it sends a file that comes with the item'],
-  ['telegram', { resource: 'file', fileId: '1' }, 'it downloads a file into the item'],
+  [
+    'telegram',
+    { operation: 'sendPhoto', binaryData: '={{ true }}', chatId: '1' },
+    'an expression says whether it sends a file',
+  ],
   ['telegram', { operation: 'sendAndWait' }, 'sends a message and waits for the answer'],
   ['slack', { operation: 'sendAndWait' }, 'sends a message and waits for the answer'],
-  ['slack', { resource: 'file' }, 'it sends a file that comes with the item'],
+  ['slack', { resource: 'file' }, 'it uploads a text: make a file of it'],
   ['slack', { resource: 'userGroup', operation: 'create' }, 'Perdure has no "create" of "userGroup"'],
   ['discord', { resource: 'message', sendTo: 'user' }, 'it sends to a user'],
   ['emailSend', { operation: 'sendAndWait' }, 'sends a message and waits for the answer'],
-  ['emailSend', { toEmail: 'a@b.c', options: { attachments: 'data' } }, 'it sends a file that comes with'],
   ['mattermost', { resource: 'user', operation: 'create' }, 'Perdure has no "create" of "user"'],
-  ['whatsApp', { resource: 'media' }, 'it sends a file that comes with the item'],
   ['whatsApp', { messageType: 'contacts' }, 'it sends "contacts"'],
 ])('%s with %j stops by name', (type, parameters, why) => {
   const { type: made, report } = importNode(type, parameters)
   expect(made).toBe('STOP_AND_ERROR')
   expect(report.problems.map(({ message }) => message).join()).toContain(why)
+})
+
+const DATA = '={{ $binary["data"] }}'
+
+test.each([
+  [
+    'telegram',
+    { operation: 'sendPhoto', binaryData: true, chatId: '1', additionalFields: { fileName: 'a.png' } },
+    {
+      method: 'sendPhoto',
+      body: { chat_id: '1', disable_notification: false },
+      files: { photo: '={{ ({ file: $binary["data"], fileName: "a.png" }) }}' },
+    },
+  ],
+  ['telegram', { resource: 'file', fileId: 'F' }, { operation: 'download', file: 'F' }],
+  [
+    'slack',
+    {
+      ...{ resource: 'file', binaryData: true },
+      options: { channelIds: ['C1', 'C2'], title: 'T', initialComment: 'Look' },
+    },
+    { files: DATA, text: 'Look', options: { title: 'T', channels: 'C1,C2' } },
+  ],
+  [
+    'discord',
+    { resource: 'message', content: 'Look', files: { values: [{ inputFieldName: 'data' }] } },
+    { text: 'Look', files: [DATA] },
+  ],
+  [
+    'whatsApp',
+    { messageType: 'image', mediaPath: 'useMedian8n', additionalFields: { mediaCaption: 'Look' } },
+    { files: DATA, options: { type: 'image', image: { caption: 'Look' } } },
+  ],
+  [
+    'whatsApp',
+    { resource: 'media', phoneNumberId: '7' },
+    { method: 'POST 7/media', body: { messaging_product: 'whatsapp' }, files: { file: DATA } },
+  ],
+  [
+    'emailSend',
+    { toEmail: 'a@b.c', options: { attachments: 'logo', fileAttachments: 'one, two' } },
+    {
+      attachments:
+        '={{ Object.keys($binary).length === 0 ? [] : [' +
+        '...["logo"].map(one => typeof one === \'object\' ? one : ({ file: $binary[one], cid: one })), ' +
+        '...["one","two"].map(one => typeof one === \'object\' ? one : $binary[one])] }}',
+    },
+  ],
+])('%s with %j takes the files of its item', (type, parameters, config) => {
+  expect(importNode(type, parameters)).toMatchObject({ config })
 })
 
 test.each([

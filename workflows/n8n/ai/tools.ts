@@ -1,12 +1,13 @@
 import { getOwn, isObject } from '../../json.ts'
+import { mapDatabaseTool } from '../databases/tools.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { findCalled } from '../nodes/calls.ts'
+import { mapTableTool } from '../nodes/tables.ts'
 import type { ProblemReporter } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
 import { type Fields, objectOf } from './asking.ts'
-import { mapDatabaseTool } from './databasetools.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
 import { readSchema } from './parsers.ts'
@@ -23,6 +24,7 @@ const TOOL_MAPPERS: Record<string, ToolMapper> = {
   toolThink: mapThinkTool,
   postgresTool: mapDatabaseTool,
   mySqlTool: mapDatabaseTool,
+  dataTableTool: mapTableTool,
   mcpClientTool: mapMcpTool,
   toolCalculator: mapCalculator,
   toolWikipedia: mapWikipedia,
@@ -48,7 +50,7 @@ export function mapTools(nodes: SourceNode[], tools: MapperTools, wrapping: bool
   if (differing.length > 0) {
     const message =
       'What its tools answer is told to the model in another form than by n8n: of a request {status, body}, of a database ' +
-      '{rows, rowCount, columns}, of a workflow its output, of code what it returns, of a failure {error}. Check that its instructions do not rely on the form.'
+      '{rows, rowCount, columns}, of a data table {rows, count}, of a workflow its output, of code what it returns, of a failure {error}. Check that its instructions do not rely on the form.'
     tools.report(
       'parameter',
       'ai_tool',

@@ -1,4 +1,4 @@
-import { isTemplate, plainText, splitPieces } from '../texts.ts'
+import { isTemplate, plainText, splitPieces, writeCode } from '../texts.ts'
 
 type Fields = Record<string, unknown>
 
@@ -17,6 +17,33 @@ export function fileScript(name: unknown, fallback = 'data'): string {
   // The value is a name, or a file itself.
   return `(typeof (${pieces[0]}) === "object" ? (${pieces[0]}) : $binary[${pieces[0]}])`
 }
+
+/** An expression for a file of a message: that of the item, by another name if one is given. */
+export function sentFileOf(name: unknown, fileName?: unknown, fallback = 'data'): string {
+  const script = fileScript(name, fallback)
+  if (fileName === undefined || fileName === '') return `={{ ${script} }}`
+  return `={{ ({ file: ${script}, fileName: ${writeCode(fileName)} }) }}`
+}
+
+/**
+ * An expression for several files of the item, whose names stand in a text with commas between them, or are what an
+ * expression gives. An item without any files has none of them.
+ */
+export function sentFilesOf(lists: { names: unknown; cid?: boolean }[]): string {
+  const parts = lists.map(({ names, cid }) => {
+    const list = isTemplate(names)
+      ? `(given => Array.isArray(given) ? given : typeof given === 'object' ? [given] : ` +
+        `String(given).split(',').map(one => one.trim()))(${writeCode(names)})`
+      : JSON.stringify(splitGiven(names))
+    const made = `typeof one === 'object' ? one : ${cid ? '({ file: $binary[one], cid: one })' : '$binary[one]'}`
+    return `...${list}.map(one => ${made})`
+  })
+  return `={{ Object.keys($binary).length === 0 ? [] : [${parts.join(', ')}] }}`
+}
+
+/** As n8n splits them: what is empty stays a name. */
+const splitGiven = (names: unknown) =>
+  Array.isArray(names) ? names.map(String) : (plainText(names) ?? '').split(',').map((one) => one.trim())
 
 const READ_ENCODINGS: Record<string, string> = {
   utf8: 'utf-8',

@@ -2,10 +2,10 @@ import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { sentFileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
 import { isTemplate, keepText, keepTexts, listObjects } from '../texts.ts'
 import {
-  FILE_STOP,
   keepFields,
   type MappedMessage,
   mapMessage,
@@ -35,7 +35,7 @@ export function mapDiscord(node: SourceNode, tools: MapperTools): MappedNode {
   if (type === 'discordWebhookApi') {
     if (parameters.operation !== undefined && parameters.operation !== 'sendLegacy')
       return refuseOperation('webhook', String(parameters.operation))
-    return mapMessage(node, tools, type, mapHook(node))
+    return mapMessage(node, tools, type, mapHook(node, tools))
   }
   if (type === 'discordOAuth2Api') {
     const message =
@@ -139,7 +139,9 @@ function simplify(node: SourceNode, keys: string[]): { shape?: string } {
 /** The text, the options and the embeds of a message. */
 function readContent(node: SourceNode): Fields {
   const { parameters } = node
-  if (listObjects(objectOf(parameters.files).values).length > 0) throw new Error(FILE_STOP)
+  const files = listObjects(objectOf(parameters.files).values).map(({ inputFieldName }) =>
+    sentFileOf(inputFieldName),
+  )
   const { flags, message_reference: replyTo, wait: _, ...rest } = readOptionFields(node, 'options')
   const embeds = objectOf(parameters.embeds).values
   const options = {
@@ -149,7 +151,12 @@ function readContent(node: SourceNode): Fields {
     ...(embeds === undefined ? {} : { embeds: listObjects(embeds).map(readEmbed).filter(isFilled) }),
   }
   const text = parameters.content ?? ''
-  return { text: keepText(text), options, ...(replyTo ? { replyTo: keepText(replyTo) } : {}) }
+  return {
+    text: keepText(text),
+    options,
+    ...(replyTo ? { replyTo: keepText(replyTo) } : {}),
+    ...(files.length > 0 ? { files } : {}),
+  }
 }
 
 function readFlags(flags: unknown[]): number {
@@ -180,10 +187,15 @@ function wrapEmbed({ author, color, video, thumbnail, image, ...rest }: Fields):
 }
 
 /** By a webhook, whose answer n8n waits for only if it is told so. */
-function mapHook(node: SourceNode): MappedMessage {
+function mapHook(node: SourceNode, { report }: MapperTools): MappedMessage {
   const { wait } = readOptionFields(node, 'options')
   if (isTemplate(wait)) throw new Error('an expression says whether it waits for the message')
   const { replyTo: _, ...config } = readContent(node)
+  if (config.files !== undefined) {
+    const message =
+      'n8n fails after it has sent files by a webhook, since it reads an answer that Discord does not give. Perdure goes on.'
+    report('parameter', 'parameters.files', message, null)
+  }
   return { config, ...(wait === true ? {} : { shape: DONE }) }
 }
 
@@ -192,7 +204,10 @@ function mapOldHook(node: SourceNode, { report }: MapperTools): MappedMessage {
   const { text, webhookUri } = node.parameters
   const options = readOptionFields(node, 'options')
   const { embeds, components, allowed_mentions, avatarUrl, attachments, payloadJson, ...rest } = options
-  if (payloadJson || attachments) throw new Error(FILE_STOP)
+  if (payloadJson || attachments)
+    throw new Error(
+      "it writes Discord's own list of attachments: write a CHAT_MESSAGE with the files in `files`, which makes that list",
+    )
   const message = 'The URL of the webhook is a secret: it is not in the node here, but in its credential.'
   if (webhookUri) report('secret', 'parameters.webhookUri', message, null)
   const json = (value: unknown, name: string) => (value ? { [name]: readKnownJson(value, name) } : {})

@@ -1,12 +1,13 @@
 import { type Fields, requireCredential } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { sentFilesOf } from '../nodes/fileparts.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { needCredential } from '../signins/asking.ts'
 import { MESSENGERS } from '../signins/messengers.ts'
 import { isTemplate, keepText } from '../texts.ts'
-import { FILE_STOP, readOptionFields, refuseOperation, reportAttribution, reportErrors } from './messenger.ts'
+import { readOptionFields, refuseOperation, reportAttribution, reportErrors } from './messenger.ts'
 
 /** The node that sends a mail by SMTP. */
 export function mapMail(node: SourceNode, tools: MapperTools): MappedNode {
@@ -15,7 +16,11 @@ export function mapMail(node: SourceNode, tools: MapperTools): MappedNode {
   if (operation !== 'send') return refuseOperation('email', String(operation))
   const given = readOptionFields(node, 'options')
   const { appendAttribution, replyTo, attachments, fileAttachments, ...options } = given
-  if (attachments || fileAttachments || (version < 2 && parameters.attachments)) throw new Error(FILE_STOP)
+  const lists =
+    version < 2
+      ? [{ names: parameters.attachments }]
+      : [{ names: attachments, cid: true }, { names: fileAttachments }]
+  const files = lists.filter(({ names }) => names !== undefined && names !== '')
   const { ccEmail, bccEmail, ...rest } = version < 2 ? { ...options, ...pickCopies(parameters) } : options
   for (const [name, value] of Object.entries(rest))
     if (value !== false) reportMissingOption(tools.report, `parameters.options.${name}`, value)
@@ -38,6 +43,7 @@ export function mapMail(node: SourceNode, tools: MapperTools): MappedNode {
     ...(replyTo ? { replyTo: keepText(replyTo) } : {}),
     subject: keepText(subject),
     ...readTexts(node),
+    ...(files.length > 0 ? { attachments: sentFilesOf(files) } : {}),
   }
   return { ...mapEach('SEND_EMAIL', config), retry: { maxAttempts: 1 } }
 }

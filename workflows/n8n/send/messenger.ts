@@ -5,7 +5,7 @@ import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapEach } from '../parts.ts'
 import { needCredential } from '../signins/asking.ts'
 import { MESSENGERS } from '../signins/messengers.ts'
-import { isTemplate, keepTexts, listObjects, plainText, splitPieces, writeLiteral } from '../texts.ts'
+import { isTemplate, keepTexts, listObjects, plainText, writeLiteral } from '../texts.ts'
 
 /** What a node of ours does to be n8n's, and how its answer becomes what n8n's puts out. */
 export type MappedMessage = {
@@ -26,7 +26,9 @@ export function mapMessage(
   reportErrors(node, tools)
   // A setting that is empty in n8n's editor is left out: the node fails without it, as n8n's does.
   const filled = Object.entries(config).filter(([key, value]) => value !== '' || key === 'text')
-  const all = { credentialId, ...Object.fromEntries(filled), ...demandMessage(config), output: 'answer' }
+  const isFile = config.operation === 'download'
+  const output = isFile ? {} : { output: 'answer' }
+  const all = { credentialId, ...Object.fromEntries(filled), ...demandMessage(config), ...output }
   const mapped = mapEach('CHAT_MESSAGE', all)
   return {
     ...mapped,
@@ -37,13 +39,14 @@ export function mapMessage(
 }
 
 /** What must be there to be saved. */
-function demandMessage({ operation, message, reaction, method }: Fields): Fields {
+function demandMessage({ operation, message, reaction, method, file }: Fields): Fields {
   const empty = '={{ "" }}'
   const isAbout = operation === 'edit' || operation === 'delete' || operation === 'react'
   return {
     ...(isAbout && !message ? { message: empty } : {}),
     ...(operation === 'react' && !reaction ? { reaction: empty } : {}),
     ...(operation === 'call' && !method ? { method: empty } : {}),
+    ...(operation === 'download' && !file ? { file: empty } : {}),
   }
 }
 
@@ -72,9 +75,6 @@ export function reportAttribution({ report }: MapperTools, path: string): void {
     'n8n adds a line to what it sends that says it was sent with n8n. Perdure sends what the author wrote, without that.'
   report('parameter', path, message, true)
 }
-
-export const FILE_STOP =
-  'it sends a file that comes with the item, which the import does not carry: write a CHAT_MESSAGE with the file in `files`'
 
 /** What stops: "send and wait" has no counterpart. */
 export function refuseOperation(resource: string, operation: string): never {
@@ -138,16 +138,3 @@ export function readAttachments(given: unknown): unknown {
     return keepTexts({ ...rest, ...(items === undefined ? {} : { fields: items }) })
   })
 }
-
-/** JavaScript that gives what n8n makes of a text: the value of its only expression, or the text around several. */
-export function writeCode(value: unknown): string {
-  if (!isTemplate(value)) return quote(plainText(value) ?? '')
-  const pieces = splitPieces(value).map((piece) => {
-    const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
-    return code === undefined ? quote(piece) : `(${code})`
-  })
-  return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
-}
-
-/** A text in JavaScript without braces, which would end the expression around it. */
-const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

@@ -2,10 +2,10 @@ import { getOwn, isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { sentFileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
-import { isTemplate, keepText } from '../texts.ts'
+import { isTemplate, keepText, writeCode } from '../texts.ts'
 import {
-  FILE_STOP,
   keepFields,
   type MappedMessage,
   mapMessage,
@@ -17,7 +17,6 @@ import {
   readOptionFields,
   refuseOperation,
   reportAttribution,
-  writeCode,
 } from './messenger.ts'
 import { mapOldSlack } from './oldslack.ts'
 
@@ -26,7 +25,8 @@ export function mapSlack(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters, version } = node
   const { authentication = 'accessToken', resource = 'message' } = parameters
   const type = authentication === 'oAuth2' ? 'slackOAuth2Api' : 'slackApi'
-  if (version < 2) return mapMessage(node, tools, type, mapOldSlack(node, String(resource)))
+  if (version < 2 && resource !== 'file')
+    return mapMessage(node, tools, type, mapOldSlack(node, String(resource)))
   const usual = { message: 'post', channel: 'create', user: 'info', reaction: 'add', file: 'upload' }
   const operation = parameters.operation ?? getOwn<string>(usual, String(resource))
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
@@ -174,10 +174,42 @@ const OPERATIONS: Record<string, Reader> = {
     'user',
   ),
   'user.getAll': call('users.list', (node) => ({ limit: readLimit(node, 50) }), 'members'),
-  'file.upload': () => {
-    throw new Error(FILE_STOP)
-  },
+  'file.upload': uploadFile,
   'file.get': call('files.info', ({ parameters }) => ({ file: parameters.fileId ?? '' }), 'file'),
+}
+
+/** Before version 2.2 by a method that Slack has switched off: the file goes by the newer one, which answers otherwise. */
+function uploadFile(node: SourceNode, { report }: MapperTools): MappedMessage {
+  const { parameters, version } = node
+  const isOld = version < 2.2
+  if (isOld && parameters.binaryData !== true)
+    throw new Error(
+      'it uploads a text: make a file of it with CONVERT_TO_FILE, and send that with a CHAT_MESSAGE',
+    )
+  const { channelId, channelIds, fileName, initialComment, threadTs, title } = readOptionFields(
+    node,
+    'options',
+  )
+  if (isOld) {
+    const message =
+      "n8n uploads by Slack's method files.upload, which Slack has switched off. Perdure uploads by the newer one, whose " +
+      'answer says less of the file: check the nodes that read it.'
+    report('parameter', 'parameters.operation', message, 'upload')
+  }
+  const options = {
+    ...(title ? { title: keepText(title) } : {}),
+    ...(isOld && channelIds ? { channels: joinNames(channelIds) } : {}),
+  }
+  return {
+    config: {
+      files: sentFileOf(parameters.binaryPropertyName, fileName),
+      ...(!isOld && typeof channelId === 'string' && channelId !== '' ? { to: keepText(channelId) } : {}),
+      ...(initialComment ? { text: keepText(initialComment) } : {}),
+      ...(threadTs ? { thread: keepText(threadTs) } : {}),
+      ...(Object.keys(options).length === 0 ? {} : { options }),
+    },
+    shape: isOld ? '$item.files[0]' : '$item.files',
+  }
 }
 
 function react(node: SourceNode, remove = false): MappedMessage {

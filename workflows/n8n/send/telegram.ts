@@ -2,10 +2,11 @@ import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { sentFileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
+import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, keepTexts, listObjects } from '../texts.ts'
 import {
-  FILE_STOP,
   keepFields,
   type MappedMessage,
   mapMessage,
@@ -20,7 +21,6 @@ export function mapTelegram(node: SourceNode, tools: MapperTools): MappedNode {
   const { resource = 'message' } = parameters
   const usual = { message: 'sendMessage', chat: 'get', file: 'get', callback: 'answerQuery' }
   const operation = parameters.operation ?? getOwn<string>(usual, String(resource))
-  if (parameters.binaryData === true || isTemplate(parameters.binaryData)) throw new Error(FILE_STOP)
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
   if (!read) return refuseOperation(String(resource), String(operation))
   return mapMessage(node, tools, 'telegramApi', read(node, tools))
@@ -41,7 +41,22 @@ function call(method: string, names: Record<string, string>, more = true): Reade
 
 const CHAT = { chatId: 'chat_id' }
 const MESSAGE = { ...CHAT, messageId: 'message_id' }
-const send = (method: string, field: string) => call(method, { ...CHAT, file: field })
+
+/** Something that is a file of the item, or one that Telegram has or finds itself. */
+function send(method: string, field: string): Reader {
+  const named = call(method, { ...CHAT, file: field })
+  const ofItem = call(method, CHAT)
+  return (node, tools) => {
+    const { binaryData = false, binaryPropertyName } = node.parameters
+    if (isTemplate(binaryData)) throw new Error('an expression says whether it sends a file of the item')
+    if (binaryData !== true) return named(node, tools)
+    const { config } = ofItem(node, tools)
+    const { fileName, ...body } = objectOf(config.body)
+    const { fileName: given } = readOptionFields(node, 'additionalFields')
+    const files = { [field]: sentFileOf(binaryPropertyName, given) }
+    return { config: { ...config, body: { disable_notification: false, ...body }, files } }
+  }
+}
 
 const OPERATIONS: Record<string, Reader> = {
   'message.sendMessage': sendMessage,
@@ -96,11 +111,15 @@ const OPERATIONS: Record<string, Reader> = {
   'chat.setDescription': call('setChatDescription', { ...CHAT, description: 'description' }, false),
   'chat.setTitle': call('setChatTitle', { ...CHAT, title: 'title' }, false),
   'file.get': (node, tools) => {
-    if (node.parameters.download !== false)
-      throw new Error(
-        'it downloads a file into the item, which the import does not carry: a CHAT_MESSAGE with the method getFile says only where the file is',
-      )
-    return call('getFile', { fileId: 'file_id' }, false)(node, tools)
+    const { download = true, fileId } = node.parameters
+    if (isTemplate(download)) throw new Error('an expression says whether it downloads the file')
+    if (download !== true) return call('getFile', { fileId: 'file_id' }, false)(node, tools)
+    const { mimeType } = readOptionFields(node, 'additionalFields')
+    if (mimeType) reportMissingOption(tools.report, 'parameters.additionalFields.mimeType', mimeType)
+    return {
+      config: { operation: 'download', file: keepText(fileId) },
+      shape: "{'ok': true, 'result': $item.response, '$binary': {'data': $item.file}}",
+    }
   },
 }
 

@@ -1,8 +1,8 @@
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
-import { isTemplate, keepText, plainText, writeLiteral } from '../texts.ts'
-import { type MappedMessage, mapMessage, readOptionFields, refuseOperation, writeCode } from './messenger.ts'
+import { isTemplate, keepText, plainText, writeCode, writeLiteral } from '../texts.ts'
+import { type MappedMessage, mapMessage, readOptionFields, refuseOperation } from './messenger.ts'
 
 /** Twilio's node: messages by SMS or WhatsApp, and calls that say something. */
 export function mapTwilio(node: SourceNode, tools: MapperTools): MappedNode {

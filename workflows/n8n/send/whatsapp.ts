@@ -2,17 +2,10 @@ import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
+import { sentFileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
-import { isTemplate, keepText, keepTexts, listObjects, plainText, writeLiteral } from '../texts.ts'
-import {
-  FILE_STOP,
-  keepFields,
-  type MappedMessage,
-  mapMessage,
-  readOptionFields,
-  refuseOperation,
-  writeCode,
-} from './messenger.ts'
+import { isTemplate, keepText, keepTexts, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
+import { keepFields, type MappedMessage, mapMessage, readOptionFields, refuseOperation } from './messenger.ts'
 
 /** The node of WhatsApp's Cloud API. */
 export function mapWhatsApp(node: SourceNode, tools: MapperTools): MappedNode {
@@ -33,15 +26,24 @@ function readOperation(node: SourceNode, resource: string, operation: string): M
       return { config: { operation: 'call', method: methodOf('GET', parameters.mediaGetId) } }
     case 'media.mediaDelete':
       return { config: { operation: 'call', method: methodOf('DELETE', parameters.mediaDeleteId) } }
-    case 'media.mediaUpload':
-      throw new Error(FILE_STOP)
+    case 'media.mediaUpload': {
+      const { mediaFileName } = readOptionFields(node, 'additionalFields')
+      return {
+        config: {
+          operation: 'call',
+          method: methodOf('POST', parameters.phoneNumberId, '/media'),
+          body: { messaging_product: 'whatsapp' },
+          files: { file: sentFileOf(parameters.mediaPropertyName, mediaFileName) },
+        },
+      }
+    }
   }
   return refuseOperation(resource, operation)
 }
 
-function methodOf(verb: string, id: unknown): string {
+function methodOf(verb: string, id: unknown, after = ''): string {
   const text = keepText(id)
-  return isTemplate(text) ? `=${verb} ${text.slice(1)}` : `${verb} ${text}`
+  return isTemplate(text) ? `=${verb} ${text.slice(1)}${after}` : `${verb} ${text}${after}`
 }
 
 /** The sender, and the number that it goes to, which n8n writes without signs. */
@@ -72,7 +74,11 @@ function readContent(node: SourceNode): Fields {
   }
   if (!MEDIA.includes(String(type)))
     throw new Error(`it sends "${type}": write it into the \`options\` of a CHAT_MESSAGE`)
-  if (mediaPath !== 'useMediaLink' && mediaPath !== 'useMediaId') throw new Error(FILE_STOP)
+  if (mediaPath !== 'useMediaLink' && mediaPath !== 'useMediaId')
+    return {
+      files: sentFileOf(parameters.mediaPropertyName),
+      options: { type, [String(type)]: keepFields({ caption: mediaCaption || undefined }) },
+    }
   const source = mediaPath === 'useMediaLink' ? { link: mediaLink ?? '' } : { id: mediaId ?? '' }
   const filename = mediaFilename ?? parameters.mediaFilename
   return { options: { type, [String(type)]: keepFields({ ...source, filename, caption: mediaCaption }) } }

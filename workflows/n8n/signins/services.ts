@@ -44,9 +44,14 @@ const MODELS: Record<string, [type: string, signIn: SignInWay]> = {
 }
 
 const LOGIN = 'host, port, database, username and password: as in n8n'
+type Service = [type: string, signIn: SignInWay]
+const POSTGRES: Service = ['postgres', ofVendor('DATABASE', LOGIN, [], { data: { dialect: 'postgresql' } })]
+const MYSQL: Service = ['mySql', ofVendor('DATABASE', LOGIN, [], { data: { dialect: 'mysql' } })]
 const DATABASES: Record<string, [type: string, signIn: SignInWay]> = {
-  postgresTool: ['postgres', ofVendor('DATABASE', LOGIN, [], { data: { dialect: 'postgresql' } })],
-  mySqlTool: ['mySql', ofVendor('DATABASE', LOGIN, [], { data: { dialect: 'mysql' } })],
+  postgres: POSTGRES,
+  mySql: MYSQL,
+  postgresTool: POSTGRES,
+  mySqlTool: MYSQL,
 }
 
 /** Whether it is the node of a model for whose vendor we have a credential. */

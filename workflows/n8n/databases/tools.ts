@@ -1,7 +1,8 @@
 import { splitScript } from '../../javascript/template.ts'
+import { type Fields, findCredential, objectOf } from '../ai/asking.ts'
+import type { ToolGiven } from '../ai/fromai.ts'
 import { isTemplate, plainText } from '../texts.ts'
-import { type Fields, findCredential, objectOf } from './asking.ts'
-import type { ToolGiven } from './fromai.ts'
+import { readStatement } from './statements.ts'
 
 /** Postgres and MySQL as tools: a statement, whose values are its parameters. */
 export function mapDatabaseTool(given: ToolGiven): Fields {
@@ -18,13 +19,17 @@ export function mapDatabaseTool(given: ToolGiven): Fields {
   }
   const isMySql = node.type === 'mySqlTool'
   const own = readParams(args.read(queryReplacement))
-  const { sql, params } = readStatement(args.read(query), own, isMySql)
+  const { sql, values } = readStatement(args.read(query), { isMySql, own: own.length, whole: WHOLE })
+  if (isMySql && own.length > 0 && values.length > 0)
+    throw new Error('its statement has both expressions and parameters')
+  const params = [...values, ...own]
   // The credential of a tool is the agent's to report.
   const credentialId = findCredential(node, tools)
   return { type: 'DATABASE_QUERY', credentialId, query: sql, ...(params.length > 0 ? { params } : {}) }
 }
 
-const QUIET = new Set([
+/** Options that make no difference here. */
+export const QUIET = new Set([
   'connectionTimeout',
   'delayClosingIdleConnection',
   'largeNumbersOutput',
@@ -32,40 +37,6 @@ const QUIET = new Set([
 ])
 
 const WHOLE = 'the model writes its SQL, and Perdure has only statements whose values the model gives'
-
-/** A statement in which expressions stand for values: each becomes a parameter. */
-function readStatement(query: unknown, own: string[], isMySql: boolean): { sql: string; params: string[] } {
-  if (!isTemplate(query)) {
-    const sql = plainText(query) ?? ''
-    if (sql.trim() === '') throw new Error('it has no statement')
-    return { sql, params: own }
-  }
-  const { parts, alone } = splitScript(query)
-  if (alone) throw new Error(WHOLE)
-  if (isMySql && own.length > 0) throw new Error('its statement has both expressions and parameters')
-  const params = [...own]
-  let sql = ''
-  let isQuoted = false
-  for (const [at, part] of parts.entries()) {
-    if (typeof part !== 'string') {
-      const after = parts[at + 1]
-      isQuoted = sql.endsWith("'") && typeof after === 'string' && after.startsWith("'")
-      if (isQuoted) sql = sql.slice(0, -1)
-      else if (isWithinText(sql)) throw new Error('an expression is a part of a text in its statement')
-      params.push(`={{ ${part.source.trim()} }}`)
-      sql += isMySql ? '?' : `$${params.length}`
-      continue
-    }
-    sql += isQuoted ? part.slice(1) : part
-    isQuoted = false
-  }
-  return { sql, params }
-}
-
-/** Whether a place after this part of a statement is within quotes. */
-function isWithinText(sql: string): boolean {
-  return (sql.match(/'/g)?.length ?? 0) % 2 === 1 || (sql.match(/"/g)?.length ?? 0) % 2 === 1
-}
 
 /** The values of a statement's parameters, which n8n has as a text with commas. */
 function readParams(given: unknown): string[] {
