@@ -24,7 +24,7 @@ const caption = v.pipe(textField, v.maxLength(200, 'must have at most 200 charac
 const HTTPS = 'must be an address that begins with https://, without a user or password'
 
 /** Where a form may lead: out of this service, and only over https. */
-export const redirectField = v.pipe(
+const redirectField = v.pipe(
   v.string('must be a string'),
   v.maxLength(2_000, 'must have at most 2000 characters'),
   v.check((text) => readRedirect(text) !== undefined, HTTPS),

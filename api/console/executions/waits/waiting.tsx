@@ -122,7 +122,7 @@ function nameWait({ nodeName, nodeId, iteration }: Wait): string {
 }
 
 /** Leads to the page that a node waits for. */
-export function FormActs({ wait }: { wait: Wait }) {
+function FormActs({ wait }: { wait: Wait }) {
   if (!wait.resumeUrl) return null
   return (
     <div className="row">
