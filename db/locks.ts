@@ -27,6 +27,7 @@ const KEYS = {
   widgets: ['', 7_226_087],
   examples: ['', 7_226_092],
   dataTables: ['', 7_226_116],
+  staticData: ['', 7_226_123],
   auditChains: ['audit ', 0],
   auditCheckpoints: ['audit checkpoint ', 0],
   auditReports: ['audit reports ', 0],

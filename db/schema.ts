@@ -961,6 +961,8 @@ export interface ModelCalls {
   status: Generated<string>;
   step: number | null;
   teamId: string;
+  unit: string | null;
+  units: Numeric | null;
   /**
    * All zeros: a call for guardrails outside of executions, whose execution_id is only its own.
    */
@@ -1304,6 +1306,15 @@ export interface SigninFailures {
   updatedAt: Generated<Timestamp>;
 }
 
+export interface StaticData {
+  changedAt: Generated<Timestamp>;
+  changes: Generated<number>;
+  id: string;
+  nodeId: string;
+  sealed: Buffer;
+  workflowId: string;
+}
+
 export interface StoredFiles {
   bytes: number;
   copies: Generated<number>;
@@ -1585,6 +1596,7 @@ export interface DB {
   sessions: Sessions;
   shiftChecks: ShiftChecks;
   signinFailures: SigninFailures;
+  staticData: StaticData;
   storedFiles: StoredFiles;
   teamEgress: TeamEgress;
   teams: Teams;

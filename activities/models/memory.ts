@@ -23,7 +23,7 @@ export async function renderMemoryKey({
   return typeof key === 'string' ? key : JSON.stringify(key)
 }
 
-/** What was said under the key before, oldest first. `clean` takes out of all texts what the model must not see. */
+/** The messages under the key, oldest first. `clean` takes out of all texts what the model must not see. */
 export async function recall(
   context: NodeContext,
   key: string,

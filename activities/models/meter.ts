@@ -1,5 +1,8 @@
 import type { ModelUsage } from './model.ts'
 
+/** What a call took that is not counted in tokens. */
+export type CallUnits = { unit: 'SECONDS' | 'CHARACTERS' | 'IMAGES'; count: number }
+
 /** How a call to a vendor has ended: `REFUSED` cost nothing (429, 5xx, 4xx); the cost of `LOST` is unknown. */
 export type ModelCallStatus = 'SUCCESS' | 'REFUSED' | 'LOST'
 
@@ -32,6 +35,7 @@ export type UsageMeter = {
       /** Milliseconds up to the first byte of text or of a tool call; null if none came. */
       firstMs: number | null
       latencyMs: number
+      units?: CallUnits | undefined
     }): Promise<number | null>
   }>
 }

@@ -1,5 +1,5 @@
 import type { NodeContext } from '../nodes/kit/node.ts'
-import type { ModelCallStatus } from './meter.ts'
+import type { CallUnits, ModelCallStatus } from './meter.ts'
 import type { ModelUsage } from './model.ts'
 
 /** The note of one call: begun before the call is sent, and ended once, whatever becomes of it. */
@@ -11,7 +11,7 @@ export type ModelCallNote = {
   /** The first piece of text, of reasoning or of a tool's call is there. */
   first(): void
   /** The whole answer is there, with what the vendor reported. */
-  succeed(usage: ModelUsage | null): void
+  succeed(usage: ModelUsage | null, units?: CallUnits): void
   /** Ends it; resolves to the cost in US dollars, null if it is not known. Never throws. */
   end(): Promise<number | null>
 }
@@ -27,6 +27,7 @@ export function openNote(
   let sentAt: number | undefined
   let status: ModelCallStatus = 'LOST'
   let usage: ModelUsage | null = null
+  let units: CallUnits | undefined
   let firstMs: number | null = null
   return {
     async begin() {
@@ -41,9 +42,10 @@ export function openNote(
       firstMs = Math.round(performance.now() - sentAt)
       metrics?.modelFirst.observe({ provider }, firstMs / 1_000)
     },
-    succeed(reported) {
+    succeed(reported, counted) {
       status = 'SUCCESS'
       usage = reported
+      units = counted
     },
     async end() {
       if (sentAt === undefined) return null
@@ -52,7 +54,7 @@ export function openNote(
         metrics?.modelTokens.inc({ provider, kind }, tokens)
       const latencyMs = Math.round(performance.now() - sentAt)
       // If the end cannot be noted, the note stays open: its cost counts as unknown.
-      const cost = await row?.end({ status, usage, firstMs, latencyMs }).catch(() => null)
+      const cost = await row?.end({ status, usage, firstMs, latencyMs, units }).catch(() => null)
       return cost ?? null
     },
   }

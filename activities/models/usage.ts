@@ -97,7 +97,7 @@ export function createCallerMeter(
         throw signal.reason
       }
       return {
-        async end({ status, usage, firstMs, latencyMs }) {
+        async end({ status, usage, firstMs, latencyMs, units }) {
           const times = { firstMs: firstMs === null ? null : toMs(firstMs), latencyMs: toMs(latencyMs) }
           if (status === 'REFUSED') {
             await end({ status, ...FREE, ...times })
@@ -112,6 +112,7 @@ export function createCallerMeter(
             cost: cost ? cost.cost.toFixed(10) : null,
             price: cost ? cost.price : null,
             ...times,
+            ...(units ? { units } : {}),
           })
           return cost ? cost.cost : null
         },

@@ -8,7 +8,8 @@ import { guessMimeType } from '../files/types.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { listOwnItems, readItems } from './kit/items.ts'
 import type { NodeContext, NodeRunner } from './kit/node.ts'
-import { type CodeStyle, nameItems, readMade } from './lists/made.ts'
+import { type CodeStyle, nameItems, readMade, returnStaticData } from './lists/made.ts'
+import { runWithStaticData, type StaticRun } from './lists/staticdata.ts'
 
 /**
  * CODE: with mode `all` outputs what the code returns, a list as {items}; with mode `each` {items}, what it
@@ -32,23 +33,47 @@ export const runCode: NodeRunner = async (context) => {
 
 /** Runs code that sees what code in n8n sees, and hands over items as it does there: {json: ...}. */
 const runCodeOfN8n: NodeRunner = async (context) => {
+  const { staticData } = context.config as Config
+  if (!staticData) return (await runOnItems(context)).result
+  return runWithStaticData(context, (data) => {
+    const execution = { ...context.bindings.execution, staticData: data }
+    return runOnItems({ ...context, bindings: { ...context.bindings, execution } })
+  })
+}
+
+/** `left` is the static data as the code has left it. */
+async function runOnItems(context: NodeContext): Promise<StaticRun> {
   const { config, bindings, evaluator } = context
-  const { code, mode, style, timeoutMs = DEFAULT_CODE_MS, memoryMb = DEFAULT_MEMORY_MB } = config as Config
+  const {
+    code,
+    mode,
+    style,
+    timeoutMs = DEFAULT_CODE_MS,
+    memoryMb = DEFAULT_MEMORY_MB,
+    staticData,
+  } = config as Config
   const given = listOwnItems(context.inputs)
-  const text = nameItems(code, style!, mode === 'each')
+  const named = nameItems(code, style!, mode === 'each')
+  const text = staticData ? returnStaticData(named) : named
   const reads = readCode(text)
   const [problem] = reads.problems
   if (problem !== undefined) throw new NodeFailure(`the code, ${problem}`, { type: 'CodeFailed' })
   const items = mode === 'each' ? given : undefined
-  const { value, console } = await evaluator
+  const { value: returned, console } = await evaluator
     .run({ text, reads, items, timeoutMs, memoryMb }, bindings)
     .catch((error) => Promise.reject(shortenFault(error)))
+  const { value, left } = staticData ? splitReturned(returned) : { value: returned, left: undefined }
   const notes: NodeNotes = console.length > 0 ? { console } : {}
   const made = readMade(value, { each: mode === 'each', given: given.length, style: style! })
-  return {
-    output: { items: await addFiles(context, made, given), from: made.map(({ from }) => from) },
-    ...(Object.keys(notes).length > 0 ? { notes } : {}),
-  }
+  const output = { items: await addFiles(context, made, given), from: made.map(({ from }) => from) }
+  return { result: { output, ...(Object.keys(notes).length > 0 ? { notes } : {}) }, left }
+}
+
+/** What code with static data returned, for all items or for each of them; the last one has left the data. */
+function splitReturned(returned: unknown): { value: unknown; left: unknown } {
+  if (!Array.isArray(returned)) return { value: Object(returned).value, left: Object(returned).staticData }
+  const values = returned.map((one) => Object(one).value ?? null)
+  return { value: values, left: Object(returned.at(-1)).staticData }
 }
 
 /** The items with the files that code gave them: those that it has read, and new ones whose bytes it gave in base64. */
@@ -106,6 +131,7 @@ type Config = {
   code: string
   mode?: 'all' | 'each'
   style?: CodeStyle
+  staticData?: boolean
   timeoutMs?: number
   memoryMb?: number
 }

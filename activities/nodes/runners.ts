@@ -27,6 +27,7 @@ import { runMerge } from './merge.ts'
 import { runClassify } from './models/classify.ts'
 import { runExtract } from './models/extract.ts'
 import { runLlm } from './models/llm.ts'
+import { runMedia } from './models/media.ts'
 import { runNoOp } from './noop.ts'
 import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
@@ -51,6 +52,7 @@ type Of<K> = { [T in NodeTypeName]: (typeof NODES)[T]['kind'] extends K ? T : ne
  */
 export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agent'>>, NodeRunner> = {
   SET: runSet,
+  AI_MEDIA: runMedia,
   IF_ELSE: runIfElse,
   SWITCH: runSwitch,
   MERGE: runMerge,

@@ -16,6 +16,7 @@ import { MAX_EXTRACTED_BYTES } from '../nodes/extract.ts'
 import { MAX_PAGE_BYTES } from '../nodes/html.ts'
 import { readHeldBytes } from '../nodes/kit/request.ts'
 import { HELD_FOR_SHOWN, showsFiles } from '../nodes/models/conversation.ts'
+import { findMediaBytes } from '../nodes/models/media.ts'
 
 /** The longest that an attempt keeps its slot while it waits for its share. */
 const PATIENCE_MS = 20_000
@@ -109,6 +110,7 @@ function findHeldBytes({ type, config }: GraphNode): number {
   if (type === 'HTTP_REQUEST') return readHeldBytes(config)
   if (type === 'DATABASE_QUERY') return MAX_SQL_BYTES
   if (type === 'CHAT_MESSAGE') return config.files === undefined ? 0 : HELD_FOR_CHAT * MAX_MAIL_BYTES
+  if (type === 'AI_MEDIA') return findMediaBytes(config)
   if (nodeType(type)?.queue === 'models') return HELD_FOR_MODEL + (showsFiles(config) ? HELD_FOR_SHOWN : 0)
   if (type === 'HTML') return config.file === undefined ? 0 : 2 * MAX_PAGE_BYTES
   // A file is copied once, for the process that reads it.

@@ -5,6 +5,7 @@ import { rotateChannels } from '../monitoring/channels/rotate.ts'
 import type { Scope, Store } from '../scope.ts'
 import { rotateExamples } from '../workflows/examplevalues.ts'
 import { rotateMemory } from '../workflows/nodememory.ts'
+import { rotateStaticData } from '../workflows/staticdata.ts'
 import { keyIdWithin } from './reseal.ts'
 import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 
@@ -21,6 +22,7 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
   },
   examples: { from: sql`workflow_examples`, keyId: keyIdWithin('sealed') },
   memory: { from: sql`memory_turns`, keyId: keyIdWithin('sealed') },
+  staticData: { from: sql`static_data`, keyId: keyIdWithin('sealed') },
   audit: { from: sql`audit_entries`, keyId: sql`key_id` },
 }
 export const KEY_PLACES = [
@@ -32,6 +34,7 @@ export const KEY_PLACES = [
   'channels',
   'examples',
   'memory',
+  'staticData',
   'audit',
 ] as const
 export type KeyPlace = (typeof KEY_PLACES)[number]
@@ -81,7 +84,8 @@ export async function listKeyUse(store: Store): Promise<KeyUse[]> {
 
 /**
  * Wraps the key of every credential anew with the current key, reseals the secrets of every notification channel, the
- * saved examples of workflows and the memory of their nodes with it, and notes that in the instance's audit chain (operator).
+ * saved examples of workflows, their static data and the memory of their nodes with it, and notes that in the
+ * instance's audit chain (operator).
  */
 export async function rotateKeys(scope: Scope, tell: (done: number) => void): Promise<Rotation> {
   const done = await rotateCredentials(scope.store, tell)
@@ -89,10 +93,12 @@ export async function rotateKeys(scope: Scope, tell: (done: number) => void): Pr
   const channels = await rotateChannels(scope.store)
   const examples = await rotateExamples(scope.store)
   const memory = await rotateMemory(scope.store)
+  const staticData = await rotateStaticData(scope.store)
   const to = scope.store.keys.current
-  const details = { to, rewrapped, channels, examples, memory, closed: closed.length }
+  const resealed = { rewrapped, channels, examples, memory, staticData }
+  const details = { to, ...resealed, closed: closed.length }
   await changeInstance(scope, 'KEYS_ROTATED', async () =>
-    rewrapped + channels + examples + memory === 0
+    Object.values(resealed).every((count) => count === 0)
       ? { result: undefined, unchanged: true }
       : { result: undefined, resourceId: null, details },
   )

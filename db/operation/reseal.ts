@@ -20,7 +20,7 @@ export function keyIdWithin(column: string): RawBuilder<unknown> {
  */
 export async function resealRows<Row extends { id: string; sealed: Buffer }>(
   store: Store,
-  table: 'notification_channels' | 'workflow_examples' | 'memory_turns',
+  table: 'notification_channels' | 'workflow_examples' | 'memory_turns' | 'static_data',
   reseal: (row: Row) => Buffer,
 ): Promise<number> {
   const { db, keys } = store

@@ -12,6 +12,7 @@ const NAMES: Record<KeyPlace, string> = {
   channels: 'notification channels',
   examples: 'saved examples',
   memory: 'remembered turns',
+  staticData: 'static data',
   audit: 'audit entries',
 }
 

@@ -37,14 +37,14 @@ import { purgeMemory } from '../../db/workflows/nodememory.ts'
 
 /**
  * Removes expired sessions, old mails and notices, abandoned webhook responses, listeners whose time is over, chunks of
- * replies that stayed behind, what nodes were to remember for so long, yesterday's counts of widgets, executions past their retention, stored outputs that no
- * record names, the bytes of files that no execution has, audit entries and reports past their retention, and spans of
- * telemetry that cannot come again; counts the executions of the days that are over, folds what calls to models took
- * and how executions ended, looks whether the audit chains were tampered with, and signs how far they reach: once an
- * hour, or at `at`, a cron expression with seconds. Every minute it makes audit entries of what was counted: refused
- * requests, and the use of credentials. At the start it only looks at the chains. Any number of processes may do so.
- * Returns the function that ends it, which waits for the current step of a round. `checkPrefix` verifies audit entries
- * before they are removed, if not this thread.
+ * replies that stayed behind, what nodes were to remember for so long, yesterday's counts of widgets, executions past
+ * their retention, stored outputs that no record names, the bytes of files that no execution has, audit entries and
+ * reports past their retention, and spans of telemetry that cannot come again; counts the executions of the days that
+ * are over, folds what calls to models took and how executions ended, looks whether the audit chains were tampered with,
+ * and signs how far they reach: once an hour, or at `at`, a cron expression with seconds. Every minute it makes audit
+ * entries of what was counted: refused requests, and the use of credentials. At the start it only looks at the chains.
+ * Any number of processes may do so. Returns the function that ends it, which waits for the current step of a round.
+ * `checkPrefix` verifies audit entries before they are removed, if not this thread.
  */
 export function startHousekeeping(
   store: Store,

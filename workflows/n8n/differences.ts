@@ -165,8 +165,10 @@ function reportLoopEnds(
 function reportCode({ type, parameters, raw }: SourceNode, report: ProblemReporter): void {
   const code = String(parameters.jsCode ?? parameters.functionCode ?? '')
   const isEach = type === 'functionItem' || parameters.mode === 'runOnceForEachItem'
-  if (/getWorkflowStaticData/.test(code)) {
-    const message = 'n8n keeps this data from one execution to the next. Here it is empty each time.'
+  if (/\bgetWorkflowStaticData\b/.test(code)) {
+    const message =
+      'The data that this code keeps begins empty: what n8n has kept is not imported. It is kept when the node is done, also ' +
+      'if the execution fails later, and code that another execution was faster than is run again.'
     report('parameter', 'parameters.jsCode', message, null)
   }
   if (/\bbinary\b/.test(code) && /\b(?:fileName|mimeType|fileExtension)\s*(?:=(?!=)|:)/.test(code)) {

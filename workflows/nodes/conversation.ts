@@ -44,7 +44,7 @@ const messageField = v.pipe(
   ),
 )
 
-/** What was said before the prompt. */
+/** The conversation up to the prompt. */
 export const messagesField = v.pipe(
   v.array(messageField, 'must be a list of messages'),
   v.maxLength(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} entries`),

@@ -11,6 +11,7 @@ import { FORM_NODES } from './forms.ts'
 import { GROUP_NODES } from './groups.ts'
 import { GUARDRAIL_NODES } from './guardrails.ts'
 import { ITEM_NODES } from './items.ts'
+import { MEDIA_NODES } from './media.ts'
 import { MESSAGE_NODES } from './messages.ts'
 import { MODEL_NODES } from './models.ts'
 import type { NodeType } from './nodetype.ts'
@@ -34,6 +35,7 @@ export const NODES = {
   ...TABLE_NODES,
   ...MESSAGE_NODES,
   ...MODEL_NODES,
+  ...MEDIA_NODES,
   ...GUARDRAIL_NODES,
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,

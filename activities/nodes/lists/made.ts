@@ -15,8 +15,8 @@ export function nameItems(code: string, style: CodeStyle, isEach: boolean): stri
   const variables: Record<string, string> = {
     items: '$input.all()',
     item: style === 'functionItem' ? 'JSON.parse(JSON.stringify($json))' : '$input.item',
-    getWorkflowStaticData: '() => ({})',
-    $getWorkflowStaticData: '() => ({})',
+    getWorkflowStaticData: STATIC_DATA,
+    $getWorkflowStaticData: STATIC_DATA,
   }
   const wanted = Object.entries(variables).filter(([name]) => {
     if (name === 'item' && !isEach) return false
@@ -27,6 +27,15 @@ export function nameItems(code: string, style: CodeStyle, isEach: boolean): stri
   })
   // In front of the first line, so that the numbers of lines stay what they are.
   return wanted.map(([name, value]) => `let ${name} = ${value}; `).join('') + code
+}
+
+/** What gives code the data that it keeps; without `staticData` it is empty, and lost. */
+const STATIC_DATA =
+  '((kept) => (which) => kept[which === "node" ? "node" : "global"])($execution.staticData ?? { global: {}, node: {} })'
+
+/** The code as one that returns {value, staticData}: what it returned, and the data as it has left it. */
+export function returnStaticData(code: string): string {
+  return `return (async () => { ${code}\n})().then((value) => ({ value, staticData: $execution.staticData }))`
 }
 
 const KEYS = new Set(['json', 'binary', 'pairedItem', 'error', 'index'])

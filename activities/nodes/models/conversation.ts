@@ -21,7 +21,7 @@ const SHOWABLE = /^(?:image\/[\w.+-]+|application\/pdf)$/
 
 /**
  * What a node says to its model: the messages of its config, then its prompt with the files that are shown with it.
- * Throws a NodeFailure: InvalidConfig for a message or a file that is none, FileMissing, InputTooLarge.
+ * Throws a NodeFailure: InvalidConfig for a wrong message or file, FileMissing, InputTooLarge.
  */
 export async function renderConversation(context: NodeContext): Promise<ModelMessage[]> {
   const { config, evaluator, bindings } = context

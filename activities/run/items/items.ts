@@ -30,9 +30,11 @@ export async function runPerItem(
     for (const [place, result] of results.entries()) {
       await pace()
       const at = from + place
-      if (!(result instanceof NodeFailure)) output.add(at, items[at], result)
-      else if (node.onError !== 'FAIL') output.fail(at, items[at], result)
-      else throw items.length === 1 ? result : nameItem(at, result)
+      const isFailure = result instanceof NodeFailure
+      if (isFailure && node.onError === 'FAIL') throw items.length === 1 ? result : nameItem(at, result)
+      if (result.notes) context.notes.add(result.notes)
+      if (isFailure) output.fail(at, items[at], result)
+      else output.add(at, items[at], result)
     }
   }
   return output.finish()
@@ -56,12 +58,14 @@ export async function runOnAll(
     const goesOn = node.itemOptions?.errors !== undefined && node.onError !== 'FAIL'
     if (!goesOn || !(error instanceof NodeFailure) || isInfrastructure(error) || isTurnedAway(error))
       throw error
+    if (error.notes) context.notes.add(error.notes)
     const passes = node.itemOptions?.errors === 'pass'
     for (const [at, item] of (passes ? items : [{}]).entries()) output.fail(at, item, error)
     return output.finish()
   }
   // What another process has written stays as it is: it is one item.
   if (result.written || result.pause) return result
+  if (result.notes) context.notes.add(result.notes)
   output.addAll(items, result)
   return output.finish()
 }
@@ -107,8 +111,12 @@ function keepFailure(error: unknown): NodeFailure | Thrown {
   return error
 }
 
-function nameItem(at: number, { message, type, retryable, retryAfterMs, cause }: NodeFailure): NodeFailure {
+function nameItem(
+  at: number,
+  { message, type, retryable, retryAfterMs, notes, cause }: NodeFailure,
+): NodeFailure {
   const more = {
+    ...(notes === undefined ? {} : { notes }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(cause === undefined ? {} : { cause }),
   }

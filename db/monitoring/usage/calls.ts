@@ -60,6 +60,8 @@ export type ModelCallEnd = {
   price: unknown
   firstMs: number | null
   latencyMs: number
+  /** What it took that is not counted in tokens. */
+  units?: { unit: string; count: number }
 }
 
 const MOST_MODEL = 200
@@ -92,13 +94,14 @@ export async function noteModelCallEnd(
   store: Store,
   { executionId, activityId, attempt, caller }: ModelCaller,
   call: number,
-  { status, tokens, cost, price, firstMs, latencyMs }: ModelCallEnd,
+  { status, tokens, cost, price, firstMs, latencyMs, units }: ModelCallEnd,
 ): Promise<void> {
   await write(store, (tx) =>
     sql`update model_calls set status = ${status}, input_tokens = ${tokens?.input ?? null},
       output_tokens = ${tokens?.output ?? null}, cached_tokens = ${tokens?.cached ?? null},
       cache_write_tokens = ${tokens?.cacheWrite ?? null}, reasoning_tokens = ${tokens?.reasoning ?? null},
-      cost = ${cost}, price = ${price === null ? null : json(price)}, first_ms = ${firstMs}, latency_ms = ${latencyMs}
+      cost = ${cost}, price = ${price === null ? null : json(price)}, first_ms = ${firstMs}, latency_ms = ${latencyMs},
+      unit = ${units?.unit ?? null}, units = ${units?.count ?? null}
     where execution_id = ${executionId} and activity_id = ${activityId} and attempt = ${attempt}
       and caller = ${caller} and call = ${call}`.execute(tx),
   )

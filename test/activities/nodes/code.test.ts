@@ -82,6 +82,16 @@ describe.each([
     const lines = await runCode({ code: 'for (let i = 0; i < 1e4; i++) console.log(i); return 1', timeoutMs })
     expect(lines.outputData).toEqual({ value: 1 })
   })
+
+  test.each([
+    ['all items', { allItems: true }],
+    ['each item', { perItem: true }],
+  ])('what code for %s writes with console is in the record, also if it fails', async (_, more) => {
+    for (const end of ['return 1', 'throw new Error("no")']) {
+      const run = await running.run(graphOf({ code: `console.log("seen"); ${end}`, timeoutMs }, more))
+      expect(nodeOf(run, 'code')).toMatchObject({ console: [{ level: 'log', text: 'seen' }] })
+    }
+  })
 })
 
 test.each([

@@ -463,10 +463,25 @@ export function examples(url: string): Record<string, Example> {
           onError: 'BRANCH',
           config: { credentialId: 'CREDENTIAL_CHAT', to: '1', text: '{{ $input.error.type }}' },
         },
+        {
+          id: 'speech',
+          type: 'AI_MEDIA',
+          onError: 'BRANCH',
+          config: {
+            credentialId: 'CREDENTIAL_SPEECH',
+            model: 'tts-1',
+            operation: 'speak',
+            text: '{{ $input.error.type }}',
+          },
+        },
         { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
       ],
-      edges: edges('start -> mail', 'mail:error -> chat', 'chat:error -> rescue'),
+      edges: edges('start -> mail', 'mail:error -> chat', 'chat:error -> speech', 'speech:error -> rescue'),
       credentials: {
+        CREDENTIAL_SPEECH: {
+          type: 'OPENAI_COMPATIBLE',
+          data: { apiKey: 'nobody-needs-it', baseUrl: `${url}/missing` },
+        },
         // Nobody listens there.
         CREDENTIAL_MAIL: {
           type: 'SMTP',
@@ -479,7 +494,9 @@ export function examples(url: string): Record<string, Example> {
       },
       data: { text: 'Hello' },
       status: 'SUCCESS',
-      records: { start: 'SUCCESS', mail: 'FAILED', chat: 'FAILED', rescue: 'SUCCESS' },
+      records: {
+        ...{ start: 'SUCCESS', mail: 'FAILED', chat: 'FAILED', speech: 'FAILED', rescue: 'SUCCESS' },
+      },
     },
     models: {
       nodes: [

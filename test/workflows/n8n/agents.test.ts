@@ -63,13 +63,18 @@ test('an agent with tools becomes an AI_AGENT with its instructions, its prompt 
 
 test('a tool without a counterpart stops the execution, and every one of them is named with its reason', () => {
   const { agent, told } = convert([
-    tool('Sums', 'toolCalculator', {}),
+    tool('Vectors', 'toolVectorStore', {}),
     tool('Snake', 'toolCode', { description: 'x', language: 'python', pythonCode: 'return 1' }),
     tool('Old', 'mcpClientTool', { sseEndpoint: 'http://x.test/sse' }, 1),
     tool('Free', 'postgresTool', { operation: 'executeQuery', query: "={{ $fromAI('sql') }}" }),
   ])
   expect(agent.type).toBe('STOP_AND_ERROR')
-  for (const reason of [/Sums.*no such tool/, /Snake.*python/, /Old.*SSE/, /Free.*the model writes its SQL/])
+  for (const reason of [
+    /Vectors.*no such tool/,
+    /Snake.*python/,
+    /Old.*SSE/,
+    /Free.*the model writes its SQL/,
+  ])
     expect(told).toMatch(reason)
 })
 
@@ -348,4 +353,50 @@ test("memories of every kind keep n8n's keys and windows; those of one kind are 
     type: 'STOP_AND_ERROR',
     told: expect.stringMatching(/has no key/),
   })
+})
+
+test('tools that n8n brings along', () => {
+  const calculator = toolOf(tool('My sums', 'toolCalculator', {}))
+  expect(calculator).toMatchObject({ type: 'CODE', name: 'My_sums' })
+  const calculate = (input: string) => new Function('$args', String(calculator.code))({ input }) as string
+  for (const [text, value] of [
+    ['2 + 3 * 4', '14'],
+    ['-(2 ^ 3 ^ 2) / 4', '-128'],
+    ['sqrt(16) + max(1, 2, PI)', String(4 + Math.PI)],
+    ['10 % 4 - -1', '3'],
+    ['5! / 1e1', '12'],
+    ['2 ** 0.5', String(Math.SQRT2)],
+  ])
+    expect(calculate(text!), text).toBe(value)
+  for (const text of ['', '2 +', 'process.exit(1)', 'constructor(1)', '(1', '1 2', 'toString'])
+    expect(calculate(text), text).toBe("I don't know how to do that.")
+  expect(toolOf(tool('Wiki', 'toolWikipedia', {}, 1))).toMatchObject({
+    ...{ type: 'HTTP', name: 'Wiki', method: 'GET', idempotent: true },
+    query: { gsrsearch: '={{ $args["input"] }}' },
+    parameters: { properties: { input: { type: 'string' } } },
+  })
+  const search = toolOf({
+    ...tool('Search', 'toolSerpApi', { options: { gl: 'de' } }, 1),
+    credentials: { serpApi: { id: 'abc', name: 'x' } },
+  } as Part)
+  expect(search).toMatchObject({
+    name: 'search',
+    credentialId: CREDENTIAL,
+    query: { gl: 'de', engine: 'google' },
+  })
+})
+
+test('older kinds of agents are AI_AGENTs, and the report says what they do otherwise', () => {
+  const think = tool('Think', 'toolThink', {})
+  const text = { promptType: 'define', text: 'x' }
+  const react = convert([think], { ...text, agent: 'reActAgent', options: { suffixChat: 'Begin!' } })
+  expect(react.agent).toMatchObject({
+    type: 'AI_AGENT',
+    config: { instructions: 'Answer the following questions as best you can.' },
+  })
+  expect(react.told).toMatch(/write down its thoughts/)
+  expect(react.told).toMatch(/option like n8n's \\"suffixChat\\"/)
+  const planned = convert([think], { ...text, agent: 'planAndExecuteAgent' })
+  expect(planned.agent.config.instructions).toMatch(/^Make a plan/)
+  expect(convert([think], { ...text, agent: 'sqlAgent' }).told).toMatch(/tool of the kind DATABASE_QUERY/)
 })

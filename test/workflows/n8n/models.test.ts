@@ -161,7 +161,7 @@ test('a parser becomes a schema; classifiers leave by their categories; extracto
     },
   })
   expect(convert(documentOf('sentimentAnalysis', { inputText: 'x' })).ask.type).toBe('CLASSIFY')
-  expect(convert(documentOf('chainSummarization', {})).ask.type).toBe('SUMMARIZE')
+  expect(convert(documentOf('chainSummarization', {}, [MODEL], 2)).ask.type).toBe('SUMMARIZE')
 })
 
 const SCHEMA_PARSER: Part = {
@@ -296,4 +296,89 @@ test("OpenAI's node of every age: messages, answers by the newer protocol, image
   expect(completion.ask.config).toMatchObject({ model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon' })
   expect(told(completion)).toMatch(/models that its vendor has switched off/)
   expect(told(of({ resource: 'assistant', operation: 'message' }, 1.8))).toMatch(/make an AI_AGENT/)
+})
+
+test("OpenAI's sound, images, moderation and files", () => {
+  const of = (parameters: object, version = 1.8, old = false) => {
+    const document = documentOf('openAi', parameters, [], version)
+    const node = document.nodes.find(({ name }) => name === 'Ask')!
+    if (old) node.type = 'n8n-nodes-base.openAi'
+    document.nodes.find(({ name }) => name === 'Chat')!.type = 'n8n-nodes-base.manualTrigger'
+    const found = convert(document, 'Ask')
+    return { ...found, shaper: found.graph.nodes.find(({ id }) => id.endsWith('__shape')) }
+  }
+  const heard = of({ resource: 'audio', operation: 'transcribe', options: { language: 'de' } })
+  expect(heard.ask).toMatchObject({
+    type: 'AI_MEDIA',
+    retry: { maxAttempts: 1 },
+    config: {
+      operation: 'transcribe',
+      model: 'whisper-1',
+      file: '={{ $binary["data"] }}',
+      options: { language: 'de' },
+    },
+  })
+  const spoken = of({
+    resource: 'audio',
+    input: '=Hi {{ $json.name }}',
+    options: { binaryPropertyOutput: 'voice' },
+  })
+  expect(spoken.ask.config).toMatchObject({
+    ...{ operation: 'speak', model: 'tts-1', text: '=Hi {{ $json.name }}', voice: 'alloy' },
+    options: { response_format: 'mp3', speed: 1 },
+  })
+  expect(spoken.shaper!.config.expression).toContain('{"$binary": {"voice": {"file": $item.file}}}')
+  const drawn = of({ resource: 'image', prompt: 'A dog', options: { dalleQuality: 'hd' } })
+  expect(drawn.ask.config).toMatchObject({
+    ...{ operation: 'image', model: 'dall-e-3', text: 'A dog' },
+    options: { quality: 'hd', response_format: 'b64_json' },
+  })
+  const newer = of({ resource: 'image', prompt: 'A dog', modelId: { value: 'gpt-image-1' } }, 2.2)
+  expect(newer.ask.config).not.toHaveProperty('options')
+  const old = of({ resource: 'image', prompt: 'A dog', responseFormat: 'imageUrl' }, 1, true)
+  expect(old.ask.config).toMatchObject({ model: 'dall-e-2', options: { response_format: 'url' } })
+  expect(told(of({ resource: 'image', prompt: 'A dog', options: { n: 2 } }))).toMatch(
+    /several images at once/,
+  )
+  const judged = of({ operation: 'classify', input: '={{ $json.text }}' })
+  expect(judged.ask).toMatchObject({
+    type: 'HTTP_REQUEST',
+    config: {
+      ...{ url: 'https://api.openai.com/v1/moderations', method: 'POST' },
+      body: { input: '={{ $json.text }}', model: 'text-moderation-latest' },
+    },
+  })
+  expect(judged.shaper!.config.expression).toContain('"flagged"')
+  const sent = of({ resource: 'file', options: { purpose: 'batch' } })
+  expect(sent.ask.config).toMatchObject({ bodyType: 'multipart', body: { purpose: 'batch' } })
+  expect(of({ resource: 'file', operation: 'list' }).shaper).toMatchObject({ type: 'CODE' })
+  const gone = of({ resource: 'file', operation: 'deleteFile', fileId: { value: '={{ $json.id }}' } })
+  expect(gone.ask.config).toMatchObject({
+    ...{ method: 'DELETE', url: '=https://api.openai.com/v1/files/{{ $json.id }}' },
+  })
+})
+
+test('summaries of texts, of files of the item, and of what loaders give', () => {
+  const of = (parameters: object, parts: Part[] = [], version = 2) =>
+    convert(documentOf('chainSummarization', parameters, [MODEL, ...parts], version))
+  expect(of({}).ask).toMatchObject({ type: 'SUMMARIZE', config: { input: '={{ JSON.stringify($json) }}' } })
+  const file = of({ operationMode: 'nodeInputBinary', options: { binaryDataKey: 'paper' } })
+  expect(file.ask).toMatchObject({
+    type: 'EXTRACT_FROM_FILE',
+    config: { file: '={{ $binary["paper"] }}', format: 'auto', item: { field: 'text' } },
+  })
+  const summary = file.graph.nodes.find(({ name, type }) => name === 'Ask' && type === 'SUMMARIZE')
+  expect(summary).toMatchObject({ perItem: true, config: { into: { field: 'response.text' } } })
+  expect(told(file)).toMatch(/summarizes each row by itself/)
+  const loader = (parameters: object): Part => ({
+    ...{ name: 'Loader', type: 'documentDefaultDataLoader', kind: 'ai_document', parameters },
+  })
+  const mode = { operationMode: 'documentLoader' }
+  const data = loader({ jsonMode: 'expressionData', jsonData: '={{ $json.body }}' })
+  expect(of(mode, [data]).ask.config.input).toBe('={{ $json.body }}')
+  const pdf = loader({ dataType: 'binary', loader: 'pdfLoader' })
+  expect(of({ type: 'refine' }, [pdf], 1).ask.config).toMatchObject({ format: 'pdf' })
+  const epub = loader({ dataType: 'binary', loader: 'epubLoader' })
+  expect(told(of(mode, [epub]))).toMatch(/files of the kind \\"epubLoader/)
+  expect(told(of(mode))).toMatch(/no loader of documents/)
 })

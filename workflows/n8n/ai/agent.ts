@@ -1,3 +1,4 @@
+import { getOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
@@ -12,8 +13,29 @@ const SYSTEM = 'You are a helpful assistant'
 const MAX_STEPS = 500
 const DEFAULT_ITERATIONS = 10
 
-/** Kinds of agents of older versions whose model calls tools. */
-const KINDS = ['toolsAgent', 'openAiFunctionsAgent', 'conversationalAgent']
+/** Kinds of agents of older versions: what they do in another way than an AI_AGENT, if they do. */
+const KINDS: Record<string, string> = {
+  toolsAgent: '',
+  openAiFunctionsAgent: '',
+  conversationalAgent:
+    'n8n describes the tools to the model in words, and reads from its words which one it wants. An AI_AGENT has the ' +
+    'vendor call the tools.',
+  reActAgent:
+    'n8n describes the tools to the model in words, has it write down its thoughts, and reads from its words which tool ' +
+    'it wants. An AI_AGENT has the vendor call the tools.',
+  planAndExecuteAgent:
+    'n8n has the model make a plan, and then asks it anew for each step of that. An AI_AGENT is told to make a plan, and ' +
+    'does all steps in one conversation.',
+}
+
+const SQL_AGENT =
+  'it is an agent that writes SQL of its own, which Perdure lets no model do: make an AI_AGENT with a tool of the kind ' +
+  'DATABASE_QUERY for each statement that it needs'
+
+/** What the older kinds tell the model of themselves. */
+const REACT = 'Answer the following questions as best you can.'
+const PLAN =
+  'Make a plan for what you are asked first. Then carry it out step by step, and answer when all is done.'
 
 /** Options that make no difference here. */
 const QUIET = [
@@ -27,20 +49,29 @@ const QUIET = [
 export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters, version } = node
   const { agent: kind = version <= 1.5 ? 'conversationalAgent' : 'toolsAgent' } = parameters
-  if (!KINDS.includes(String(kind)))
+  if (kind === 'sqlAgent') throw new Error(SQL_AGENT)
+  const difference = getOwn(KINDS, String(kind))
+  if (difference === undefined)
     throw new Error(`it is an agent of the kind "${String(kind)}", and Perdure has agents with tools`)
+  if (difference !== '') tools.report('parameter', 'parameters.agent', difference, kind)
   const { asked, temperature, maxTokens, fallbacks } = readModel(tools, node)
-  const { systemMessage, maxIterations, returnIntermediateSteps, batching, ...rest } = objectOf(
-    parameters.options,
-  )
+  const {
+    systemMessage: told,
+    prefix,
+    maxIterations,
+    returnIntermediateSteps,
+    batching,
+    ...rest
+  } = objectOf(parameters.options)
   const missing = Object.entries(rest).filter(([name]) => !QUIET.includes(name))
   if (returnIntermediateSteps === true) missing.push(['returnIntermediateSteps', true])
   if (Number(Object(batching).delayBetweenBatches) > 0) missing.push(['batching', batching])
   for (const [name, value] of missing) reportMissingOption(tools.report, `parameters.options.${name}`, value)
   const schema = readSchemaParser(tools)
   const memory = mapMemory(tools)
+  const own = kind === 'reActAgent' ? (prefix ?? REACT) : kind === 'planAndExecuteAgent' ? PLAN : told
   // From version 2 on n8n says nothing of the system unless it is set.
-  const system = keepText(systemMessage ?? (version < 2 ? SYSTEM : ''))
+  const system = keepText(own ?? (version < 2 ? SYSTEM : ''))
   const how = { ...asked, ...temperature, ...memory }
   const prompt = readPrompt(node)
   const attached = tools.attached('ai_tool')
@@ -50,7 +81,7 @@ export function mapAgent(node: SourceNode, tools: MapperTools): MappedNode {
   }
   if (system === '') {
     const message = `n8n gives its model no message of the system. An AI_AGENT needs instructions: they are "${SYSTEM}".`
-    tools.report('parameter', 'parameters.options.systemMessage', message, systemMessage ?? null)
+    tools.report('parameter', 'parameters.options.systemMessage', message, told ?? null)
   }
   if (fallbacks.fallbacks !== undefined) {
     const message =

@@ -40,6 +40,13 @@ export function answer(type: string, config: Fields, field: string, tools: Mappe
   return { type, config, retry: { maxAttempts: 1 }, shaper }
 }
 
+/** A node behind it that makes n8n's item of each one. Items of failed ones go on as they are. */
+export const shapeEach = (shape: string): NonNullable<MappedNode['shaper']> => ({
+  type: 'TRANSFORM',
+  config: { expression: `$exists($item.error) ? $item : (${shape})` },
+  perItem: true,
+})
+
 export const objectOf = (value: unknown): Fields => (isObject(value) ? value : {})
 
 /** A node that n8n attaches a further model to, which it asks if the first one fails. */

@@ -1,6 +1,6 @@
 // Written by `npm run n8n -- defaults`.
 
-/** The model of n8n's nodes if a workflow names none: each from a version of the node on; '' where there is none. */
+/** The model of n8n's nodes if a workflow names none, from a version of the node on: '' means that there is no default. */
 export const DEFAULT_MODELS: Record<string, [since: number, model: string][]> = {
   lmChatAlibabaCloud: [[1, 'qwen-plus']],
   lmChatAnthropic: [

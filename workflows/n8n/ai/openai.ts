@@ -5,13 +5,15 @@ import { fileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepNumber, keepText, listObjects, splitPieces } from '../texts.ts'
-import { answer, ask, type Fields, findCredential, objectOf, readModelName } from './asking.ts'
+import { answer, ask, type Fields, findCredential, objectOf, readModelName, shapeEach } from './asking.ts'
 import { reportMemory } from './memory.ts'
+import { MEDIA_DOINGS } from './openaimedia.ts'
 
 type Doing = (node: SourceNode, tools: MapperTools, key: string) => MappedNode
 
 /** What OpenAI's nodes do, by the resource and the operation; the oldest node of all is `old`. */
 const DOINGS: Record<string, Doing> = {
+  ...MEDIA_DOINGS,
   'openAi text message': mapMessages,
   'openAi text response': mapResponse,
   'openAi image analyze': mapAnalysis,
@@ -140,13 +142,6 @@ function mapResponse(node: SourceNode, tools: MapperTools, key: string): MappedN
   const shape = `{"output": [{"type": "message", "role": "assistant", "content": ${content}}]}`
   return { ...mapped, shaper: shapeEach(shape) }
 }
-
-/** A node behind it that makes n8n's item of each one. Items of failed ones go on as they are. */
-const shapeEach = (shape: string): NonNullable<MappedNode['shaper']> => ({
-  type: 'TRANSFORM',
-  config: { expression: `$exists($item.error) ? $item : (${shape})` },
-  perItem: true,
-})
 
 function readKnown(given: unknown): Fields {
   if (isTemplate(given)) throw new Error('an expression gives its JSON Schema')

@@ -10,6 +10,7 @@ import { mapDatabaseTool } from './databasetools.ts'
 import { type ArgumentList, createArguments, type ToolGiven, writeArgument } from './fromai.ts'
 import { mapHttpRequestTool, mapHttpTool } from './httptools.ts'
 import { readSchema } from './parsers.ts'
+import { mapCalculator, mapSerpApi, mapWikipedia } from './smalltools.ts'
 
 /** The fields of our tool besides its name, its description and its parameters; or a name or parameters of its own. */
 type ToolMapper = (given: ToolGiven) => Fields
@@ -23,6 +24,9 @@ const TOOL_MAPPERS: Record<string, ToolMapper> = {
   postgresTool: mapDatabaseTool,
   mySqlTool: mapDatabaseTool,
   mcpClientTool: mapMcpTool,
+  toolCalculator: mapCalculator,
+  toolWikipedia: mapWikipedia,
+  toolSerpApi: mapSerpApi,
 }
 
 /**
@@ -62,9 +66,9 @@ function mapTool(node: SourceNode, tools: MapperTools): Fields {
   const report = tools.reportOf(node)
   const own = mapper({ node, tools, args, report })
   reportNodeSettings(node, report)
-  const name = nameTool(node)
-  if (own.type === 'MCP') return { name, ...own }
-  return { name, description: describeTool(node), parameters: args.describe(), ...own }
+  if (own.type === 'MCP') return { name: nameTool(node), ...own }
+  if (own.description !== undefined) return { name: nameTool(node), parameters: args.describe(), ...own }
+  return { name: nameTool(node), description: describeTool(node), parameters: args.describe(), ...own }
 }
 
 const MAX_NAME = 64

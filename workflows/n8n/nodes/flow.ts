@@ -91,5 +91,6 @@ function writeCode(
   if (code.trim() === '') throw new Error('it has no code')
   // What code does with files is stored, which only a node of its own can do.
   const files = /\bbinary\b/.test(code) ? { files: true } : {}
-  return mapAll('CODE', { language: 'javascript', mode, code, style, ...files })
+  const staticData = /\bgetWorkflowStaticData\b/.test(code) ? { staticData: true } : {}
+  return mapAll('CODE', { language: 'javascript', mode, code, style, ...files, ...staticData })
 }

@@ -8,6 +8,7 @@ import type { MapperTools, NodeMapper } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { isTemplate, keepText, listObjects, plainText, splitNames } from '../texts.ts'
+import { fileOf } from './fileparts.ts'
 
 /** Nodes that ask a model, which n8n attaches to them as a node of its own. */
 export const MODEL_MAPPERS: Record<string, NodeMapper> = {
@@ -113,13 +114,49 @@ function mapSummarization(node: SourceNode, tools: MapperTools): MappedNode {
   const { asked, temperature, maxTokens } = readModel(tools)
   for (const [name, value] of Object.entries(temperature))
     reportMissingOption(tools.report, `ai_languageModel.options.${name}`, value)
-  const { operationMode = 'nodeInputJson', options, type } = node.parameters
-  if (operationMode !== 'nodeInputJson' || type !== undefined)
-    throw new Error('it summarizes files or documents, and Perdure texts')
+  const { operationMode = node.version < 2 ? 'documentLoader' : 'nodeInputJson', options } = node.parameters
   for (const [name, value] of Object.entries(objectOf(options)))
-    reportMissingOption(tools.report, `parameters.options.${name}`, value)
+    if (name !== 'binaryDataKey') reportMissingOption(tools.report, `parameters.options.${name}`, value)
   reportWording(tools, node)
   const field = node.version >= 2.1 ? 'output.text' : 'response.text'
   const into = { field, keep: false, dots: true }
-  return ask('SUMMARIZE', { ...asked, ...maxTokens, input: '={{ JSON.stringify($json) }}', into })
+  const source = readSource(node, String(operationMode), tools)
+  if ('input' in source) return ask('SUMMARIZE', { ...asked, ...maxTokens, input: source.input, into })
+  const config = { ...asked, ...maxTokens, input: '={{ $json.text ?? JSON.stringify($json) }}', into }
+  if (source.format === 'auto') {
+    const message =
+      'Perdure reads the file by its type. Of a table it summarizes each row by itself, where n8n makes one summary of all.'
+    tools.report('parameter', 'parameters.operationMode', message, operationMode)
+  }
+  return {
+    ...ask('EXTRACT_FROM_FILE', {
+      file: fileOf(source.file),
+      item: { field: 'text' },
+      format: source.format,
+    }),
+    shaper: { type: 'SUMMARIZE', config, perItem: true },
+  }
 }
+
+/** The source of a summary: a text by an expression, or a file of the item. */
+function readSource(
+  node: SourceNode,
+  mode: string,
+  tools: MapperTools,
+): { input: string } | { file: unknown; format: string } {
+  const whole = { input: '={{ JSON.stringify($json) }}' }
+  if (mode === 'nodeInputJson') return whole
+  if (mode === 'nodeInputBinary')
+    return { file: objectOf(node.parameters.options).binaryDataKey, format: 'auto' }
+  const [loader] = tools.attached('ai_document')
+  if (!loader) throw new Error('no loader of documents is attached to it')
+  const { dataType = 'json', jsonMode, jsonData, loader: kind = 'auto', binaryDataKey } = loader.parameters
+  if (loader.type !== 'documentDefaultDataLoader')
+    throw new Error(`its documents come from "${loader.fullType}", which Perdure has not`)
+  if (dataType !== 'binary') return jsonMode === 'expressionData' ? { input: keepText(jsonData) } : whole
+  const format = LOADED[String(kind)]
+  if (format === undefined) throw new Error(`its documents are files of the kind "${String(kind)}"`)
+  return { file: binaryDataKey, format }
+}
+
+const LOADED: Record<string, string> = { auto: 'auto', textLoader: 'text', pdfLoader: 'pdf' }

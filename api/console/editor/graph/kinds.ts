@@ -37,6 +37,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   CLASSIFY: ['AI', 'branch', 'Classify a text'],
   EXTRACT: ['AI', 'filter', 'Extract from a text'],
   SUMMARIZE: ['AI', 'fields', 'Summarize'],
+  AI_MEDIA: ['AI', 'sparkle', 'Speech and images'],
   GUARDRAIL: ['AI', 'shield', 'Guardrail'],
   HTTP_REQUEST: ['Calls', 'globe', 'HTTP request'],
   DATABASE_QUERY: ['Calls', 'database', 'Database query'],
