@@ -190,7 +190,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
         of: 'pauses',
         params: ById,
         anyBody: true,
-        responses: { 201: { description: 'The file', schema: UploadSchema } },
+        responses: { 200: { description: 'The file', schema: UploadSchema } },
         faults: [409],
       }),
       async (c) => {
@@ -205,7 +205,7 @@ export function createApprovalRoutes(deps: ApiDeps) {
             length: given === undefined ? undefined : Number(given),
             maxBytes: most,
           })
-          return c.json(body as { file: StoredFile }, 201)
+          return c.json(body as { file: StoredFile })
         } finally {
           leave()
         }

@@ -229,7 +229,7 @@ function findFault(response: Buffer, isHead: boolean, isPage: boolean): string |
   if (headers.has('x-evil')) return 'a header was smuggled in'
   if (status === 201 && !headers.has('location')) return '201 without Location'
   if (status < 400 || isHead) return undefined
-  // People are sent there by other services, in a browser: they see a page, also of what went wrong.
+  // People are there in a browser: they see a page, also of what went wrong.
   if (isPage && headers.get('content-type')?.startsWith('text/html')) return undefined
   const body = readBody(response.subarray(end + 4), headers)
   const { errors, code, ...five } = JSON.parse(body) as Record<string, unknown>
@@ -293,7 +293,9 @@ async function sendHostile(count: number): Promise<void> {
     const batch = Array.from({ length: AT_ONCE }, async (_, i) => {
       const bytes = makeRequest(createRandom(SEED + at + i), world, routes)
       const isHead = bytes.subarray(0, 5).toString() === 'HEAD '
-      const isPage = /^\S+ (?:\S*\/oauth2\/callback|\/mail\/)/.test(bytes.subarray(0, 200).toString('latin1'))
+      const isPage = /^\S+ (?:\S*\/oauth2\/callback|\/mail\/|\/form(s|s-test|-progress)?\/)/.test(
+        bytes.subarray(0, 200).toString('latin1'),
+      )
       const response = await exchange(bytes).catch((error: Error) => error)
       const fault = response instanceof Error ? response.message : findFault(response, isHead, isPage)
       if (fault)

@@ -116,7 +116,7 @@ describe('a decision', () => {
         body: text,
       })
     const sent = await send('%PDF-1', 'deal.pdf')
-    expect(sent.status).toBe(201)
+    expect(sent.status).toBe(200)
     const contract = (await sent.json()) as { file: { id: string } }
     expect(contract).toMatchObject({ file: { name: 'deal.pdf', mimeType: 'application/pdf', bytes: 6 } })
     const other = await (await send('%PDF-2', 'deal.exe')).json()
