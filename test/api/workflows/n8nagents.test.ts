@@ -149,7 +149,7 @@ test('an agent whose model has no credential is imported, named in the report, a
 })
 
 test('an agent with a tool that has no equal fails, and never answers without it', async () => {
-  const { id, report } = await importAgent([tool('Sums', 'toolCalculator', {})], asked)
+  const { id, report } = await importAgent([tool('Sums', 'toolWolframAlpha', {})], asked)
   expect(report.problems.find(({ kind }) => kind === 'node')?.message).toMatch(
     /"Sums".*toolCalculator.*no such tool/,
   )
