@@ -49,7 +49,7 @@ export const MEDIA_NODES = {
           {
             ...ASKED,
             operation:
-              'transcribe writes down what is said, translate does so in English, speak reads a text aloud, image makes images.',
+              'What it does: transcribe writes down what is said, translate does so in English, speak reads a text aloud, image makes images.',
             file: 'The sound: a file of this execution.',
             text: 'What is spoken, or what the images show.',
             voice: 'The voice, as the vendor names it. Without it alloy.',

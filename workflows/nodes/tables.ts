@@ -169,8 +169,8 @@ const shape = described(
   { output: v.optional(oneOf('rows', 'found', 'missing')) },
   {
     output:
-      'rows: the rows alone; without a limit all of them, or it fails. For exists, found: the item itself if there is such ' +
-      'a row; missing: if there is none.',
+      'What it puts out instead: with rows the rows alone, without a limit all of them, or it fails. For exists, with found ' +
+      'the item itself if there is such a row, with missing if there is none.',
   },
 )
 

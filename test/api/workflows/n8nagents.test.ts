@@ -151,7 +151,7 @@ test('an agent whose model has no credential is imported, named in the report, a
 test('an agent with a tool that has no equal fails, and never answers without it', async () => {
   const { id, report } = await importAgent([tool('Sums', 'toolWolframAlpha', {})], asked)
   expect(report.problems.find(({ kind }) => kind === 'node')?.message).toMatch(
-    /"Sums".*toolCalculator.*no such tool/,
+    /"Sums".*toolWolframAlpha.*no such tool/,
   )
   agents.vendor.calls.length = 0
   expect(await run(id)).toMatchObject({ status: 'FAILED', errorMessage: expect.stringContaining('Sums') })
