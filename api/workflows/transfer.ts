@@ -125,6 +125,21 @@ const ImportReportSchema = v.pipe(
         action: v.string(),
         nodes: v.array(v.string()),
         count: countSchema,
+        causes: v.optional(
+          v.pipe(
+            v.array(
+              v.object({
+                cause: v.pipe(v.string(), v.description('What is not the same, and the way out')),
+                types: v.pipe(v.array(v.string()), v.description('The types of its nodes in n8n')),
+                nodes: v.array(v.string()),
+                count: countSchema,
+              }),
+            ),
+            v.description(
+              'The problems that differ only in names, the most frequent ones first; reports of older releases have none',
+            ),
+          ),
+        ),
       }),
     ),
     credentials: v.array(

@@ -58,8 +58,17 @@ type MappedReport = {
 }
 export const NODE_STATES = ['works', 'noted', 'stopped'] as const
 
-/** Problems that the same thing has to be done about. */
-type ProblemGroup = { kind: ProblemKind; action: string; nodes: string[]; count: number }
+/** Problems that the same thing has to be done about; reports of the releases before have no causes. */
+type ProblemGroup = {
+  kind: ProblemKind
+  action: string
+  nodes: string[]
+  count: number
+  causes?: ProblemCause[]
+}
+
+/** Problems that differ only in names: `types` are those of their nodes in n8n, `cause` says what is wrong, and the way out. */
+type ProblemCause = { cause: string; types: string[]; nodes: string[]; count: number }
 
 const ACTIONS: Record<ProblemKind, string> = {
   node: 'Replace these nodes: they stop the execution.',
@@ -97,10 +106,31 @@ export function completeReport(report: Omit<ImportReport, 'totals' | 'groups'>):
   const groups = PROBLEM_KINDS.flatMap((kind) => {
     const problems = report.problems.filter((problem) => problem.kind === kind)
     if (problems.length === 0) return []
-    const nodes = [...new Set(problems.flatMap(({ node }) => node ?? []))]
-    return [{ kind, action: ACTIONS[kind], nodes, count: problems.length }]
+    const causes = listCauses(problems, report.mapped)
+    return [{ kind, action: ACTIONS[kind], nodes: listNodes(problems), count: problems.length, causes }]
   })
   return { ...report, mapped, totals, groups }
+}
+
+const listNodes = (problems: ImportProblem[]) => [...new Set(problems.flatMap(({ node }) => node ?? []))]
+
+const QUOTED = /"[^"]*"/g
+
+/** The causes of problems of one kind, those of the most problems first. */
+function listCauses(problems: ImportProblem[], mapped: MappedReport[]): ProblemCause[] {
+  const typeOf = new Map(mapped.map(({ node, type }) => [node, type]))
+  const alike = Map.groupBy(problems, ({ message }) => message.replaceAll(QUOTED, '"..."'))
+  const causes = [...alike].map(([general, own]) => {
+    const nodes = listNodes(own)
+    const isSame = own.every(({ message }) => message === own[0]!.message)
+    return {
+      cause: isSame ? own[0]!.message : general,
+      types: [...new Set(nodes.flatMap((node) => typeOf.get(node) ?? []))],
+      nodes,
+      count: own.length,
+    }
+  })
+  return causes.sort((a, b) => b.count - a.count)
 }
 
 /** Adds a problem of one node, or of the workflow, to the report. */

@@ -28,6 +28,17 @@ export function useReportMarks(report: ImportReport | null | undefined): Readonl
   }, [report])
 }
 
+/** A type of n8n without its package. */
+const shorten = (type: string) => type.slice(type.lastIndexOf('.') + 1)
+
+type Causes = NonNullable<ImportReport['groups'][number]['causes']>
+
+/** Whether a problem is told together with others that differ only in names. */
+function isShared(message: string, causes: Causes): boolean {
+  const general = message.replaceAll(/"[^"]*"/g, '"..."')
+  return causes.some(({ cause, count }) => count > 1 && (cause === message || cause === general))
+}
+
 type ReportProps = { report: ImportReport; choosing?: Choosing }
 
 /**
@@ -55,14 +66,23 @@ export function Report({ report, choosing }: ReportProps) {
       </p>
       <NeededCredentials needed={credentials} {...(choosing ? { choosing } : {})} />
       {groups.length === 0 && <p>Everything is as it was.</p>}
-      {groups.map(({ kind, action, count }) => (
+      {groups.map(({ kind, action, count, causes = [] }) => (
         <details key={kind} className="panel group" open={groups.length < 4 || kind === 'node'}>
           <summary>
             <strong>{action}</strong> <span className="quiet">{count}</span>
           </summary>
           <ul>
+            {causes
+              .filter((one) => one.count > 1)
+              .map(({ cause, types, nodes, count }) => (
+                <li key={cause}>
+                  <strong>{nodes.length > 1 ? `${nodes.length} nodes` : `${count} times`}</strong>{' '}
+                  {types.length > 0 && <code>{types.map(shorten).join(', ')}</code>}{' '}
+                  <span className="said">{cause}</span> <span className="said quiet">{nodes.join(', ')}</span>
+                </li>
+              ))}
             {problems
-              .filter((one) => one.kind === kind)
+              .filter((one) => one.kind === kind && !isShared(one.message, causes))
               .map(({ node, path, message }, at) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: a report never changes
                 <li key={at}>
