@@ -96,10 +96,14 @@ const TAKERS: Record<string, (at: string) => Record<string, unknown>[]> = {
   CLASSIFY: () => [{ model: 'demo', input: 'a', categories: [{ name: 'a' }, { name: 'b' }] }],
   EXTRACT: () => [{ model: 'demo', input: 'a', schema: { type: 'object' } }],
   SUMMARIZE: () => [{ model: 'demo', input: 'a' }],
+  AI_MEDIA: () => [
+    { model: 'demo', operation: 'speak', text: 'Hello' },
+    { model: 'demo', operation: 'image', text: 'A cat' },
+  ],
   AI_AGENT: () => [{ model: 'demo', instructions: 'Help.', prompt: 'Hello' }],
 }
 /** Those that only keep a secret, and open nothing while they are executed beside others' servers. */
-const SIGNERS = ['WEBHOOK_TRIGGER', 'CRYPTO']
+const SIGNERS = ['WEBHOOK_TRIGGER', 'FORM_TRIGGER', 'CRYPTO']
 
 /** Sends back what it knows of the secrets of a type, in all notations. */
 function echo(secrets: string[], request: IncomingMessage): string {
