@@ -1,7 +1,8 @@
 import { MAX_LOOP_DEPTH } from '../graph/graph.ts'
-import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
+import type { SourceLink, SourceNode } from './document.ts'
 import type { LoopBlock } from './loops.ts'
 import { isTrigger } from './nodetypes.ts'
+import { findSides, type Readers } from './readers.ts'
 
 /**
  * Nodes that n8n repeats because a connection leads back to the first of them: the way of polling, of trying again, and
@@ -132,28 +133,21 @@ function visitAll(names: string[], next: (name: string) => string[], seen: Set<s
   })
 }
 
-/** Whether the parameters of any of these nodes have the name of the node. */
-export function isNamedBy({ nodes }: SourceWorkflow, name: string, readers: Iterable<string>): boolean {
-  const written = JSON.stringify(name).slice(1, -1)
-  const texts = new Map(nodes.map((node) => [node.name, node.parameters]))
-  return [...readers].some((reader) => JSON.stringify(texts.get(reader))?.includes(written))
-}
-
 /** The nodes whose last output is read behind their circle and not in it. */
 export function findReadBehind(
-  source: SourceWorkflow,
   circles: ReadonlyMap<string, CircleBlock>,
   loops: ReadonlyMap<string, LoopBlock>,
+  readers: Readers,
 ): Set<string> {
   const found = new Set<string>()
   for (const { members } of circles.values()) {
     const inner = [...circles.values(), ...loops.values()].filter(
       (block) => block.members.size < members.size,
     )
-    const others = source.nodes.map(({ name }) => name).filter((name) => !members.has(name))
     for (const name of members) {
+      const { inside, outside } = findSides(readers, name, members)
       const isOwn = !loops.has(name) && !inner.some((block) => block.members.has(name))
-      if (isOwn && isNamedBy(source, name, others) && !isNamedBy(source, name, members)) found.add(name)
+      if (outside && !inside && isOwn) found.add(name)
     }
   }
   return found

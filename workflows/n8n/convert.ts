@@ -25,6 +25,7 @@ import { mapNodeSettings } from './nodesettings.ts'
 import { findNodeMapper, isTrigger } from './nodetypes.ts'
 import { orderNodes } from './order.ts'
 import { type BuiltNode, createPlaceholder, type ImportedNode, type MappedNode } from './parts.ts'
+import { findReaders } from './readers.ts'
 import type { ImportProblem, ImportReport, ProblemReporter } from './report.ts'
 import { type MappedSettings, mapSettings } from './settings.ts'
 import type { NeededCredential } from './signins/needed.ts'
@@ -81,12 +82,14 @@ export function* convertWorkflow(
   const inFlow = source.nodes.filter(({ name }) => ownerOf(source, name) === undefined)
   const { loops, refused } = findLoops(inFlow, source.links)
   const circles = findCircles(inFlow, source.links, { loops, refused })
-  const readBehind = findReadBehind(source, circles, loops)
+  const repeated = [...circles.values()].flatMap(({ members }) => [...members])
+  const readers = yield* findReaders(source, [...loops.keys(), ...repeated])
+  const readBehind = findReadBehind(circles, loops, readers)
   const ids = nameNodes(source.nodes.map(({ name }) => name))
   for (const name of readBehind) ids.set(name, idInside(ids.get(name)!))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
-  const drawing = createEdgeDrawing({ source, ids, loops, circles, readBehind, refused, reporterOf })
+  const drawing = createEdgeDrawing({ source, ids, loops, circles, readers, readBehind, refused, reporterOf })
   const ends = order.filter((name) => !ownerOf(source, name)).map((name) => ids.get(name)!)
   const reply = chooseReply(source, drawing, reporterOf)
   const needs: NeededCredential[] = []

@@ -16,11 +16,12 @@ type ImportedGraph = {
 export function reportDifferences(given: ImportedGraph): void {
   const { source, built, reporterOf } = given
   const outward = Map.groupBy(source.links, ({ from }) => from)
+  const repeated = listRepeated(given, outward)
   for (const node of source.nodes) {
     if (node.disabled || built.get(node.name)?.mapped.isPlaceholder) continue
     const report = reporterOf(node.name)
     reportJoin(given, node, outward, report)
-    reportLostPairs(given, node, outward, report)
+    reportLostPairs(repeated, node, report)
     reportLoopEnds(given, node, report)
     reportCode(node, report)
     const text = listTexts(node.parameters).find((one) => one.startsWith('=') && /\$prevNode\b/.test(one))
@@ -34,9 +35,9 @@ export function reportDifferences(given: ImportedGraph): void {
   }
 }
 
-/** The nodes behind a node, and itself. */
-function findBehind(name: string, outward: Map<string, SourceLink[]>): Set<string> {
-  const found = new Set([name])
+/** The nodes behind some nodes, and those themselves. */
+function findBehind(names: string[], outward: Map<string, SourceLink[]>): Set<string> {
+  const found = new Set(names)
   for (const one of found) for (const { to } of outward.get(one) ?? []) found.add(to)
   return found
 }
@@ -55,7 +56,7 @@ function reportJoin(
   const answers = source.nodes.some(
     ({ type, parameters }) => type === 'webhook' && parameters.responseMode === 'lastNode',
   )
-  const behind = [...findBehind(node.name, outward)]
+  const behind = [...findBehind([node.name], outward)]
   const collects = behind.some((name) => built.get(name)?.mapped.works === 'all')
   if (!answers && !collects) return
   const message =
@@ -80,22 +81,14 @@ const PAIRED = /\$\(\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\)\s*\.\s*(?:item\b|ite
 const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.context\b/g
 
 /** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
-function reportLostPairs(
-  graph: ImportedGraph,
-  node: SourceNode,
-  outward: Map<string, SourceLink[]>,
-  report: ProblemReporter,
-): void {
+function reportLostPairs(repeated: Repeated[], node: SourceNode, report: ProblemReporter): void {
   const texts = listTexts(node.parameters)
-  for (const [loopName, { members, ends }] of listRepeated(graph)) {
-    const after = new Set(ends.flatMap(({ to }) => [...findBehind(to, outward)]))
+  const pairs = texts.flatMap((text) => [...text.matchAll(PAIRED)].map(([, , name = '']) => ({ name, text })))
+  for (const { name: loopName, members, after } of repeated) {
     const isInside = members.has(node.name)
     if (!isInside && !after.has(node.name)) continue
-    const lost = texts.flatMap((text) =>
-      [...text.matchAll(PAIRED)].flatMap(([, , name = '']) => {
-        if (name === loopName || (isInside ? members.has(name) : after.has(name))) return []
-        return [{ name, text }]
-      }),
+    const lost = pairs.filter(
+      ({ name }) => name !== loopName && !(isInside ? members.has(name) : after.has(name)),
     )
     for (const { name, text } of lost) {
       const message =
@@ -114,21 +107,27 @@ function reportLostPairs(
   }
 }
 
-type Repeated = { members: Set<string>; ends: SourceLink[] }
+/** A loop or a circle: its nodes, and those that come after it is over. */
+type Repeated = { name: string; members: Set<string>; after: Set<string> }
 
-/** The loops and circles by name: their nodes, and the connections that lead on once they are over. */
-function listRepeated({ source, loops, circles }: ImportedGraph): [name: string, Repeated][] {
-  const repeated: [string, Repeated][] = []
-  for (const [name, { node, members }] of loops) {
+function listRepeated(
+  { source, loops, circles }: ImportedGraph,
+  outward: Map<string, SourceLink[]>,
+): Repeated[] {
+  const behind = (ends: SourceLink[]) =>
+    findBehind(
+      ends.map(({ to }) => to),
+      outward,
+    )
+  const ofLoops = [...loops].map(([name, { node, members }]) => {
     const { done } = readLoopOutputs(node)
-    const ends = source.links.filter(({ from, output }) => from === name && output === done)
-    repeated.push([name, { members, ends }])
-  }
-  for (const [name, { members }] of circles) {
+    return { name, members, after: behind((outward.get(name) ?? []).filter(({ output }) => output === done)) }
+  })
+  const ofCircles = [...circles].map(([name, { members }]) => {
     const ends = source.links.filter(({ from, to }) => members.has(from) && !members.has(to))
-    repeated.push([name, { members, ends }])
-  }
-  return repeated
+    return { name, members, after: behind(ends) }
+  })
+  return [...ofLoops, ...ofCircles]
 }
 
 /** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */

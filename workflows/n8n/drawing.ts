@@ -1,8 +1,9 @@
 import { drawCircles, enterCircle, leaveCircles } from './circledrawing.ts'
-import { isNamedBy, SEVERAL_INPUTS } from './circles.ts'
+import { SEVERAL_INPUTS } from './circles.ts'
 import type { SourceLink, SourceNode } from './document.ts'
 import { addEdge, addHelper, type EdgeDrawing, type EdgeStart } from './edgedrawing.ts'
 import { type LoopBlock, readLoopOutputs } from './loops.ts'
+import { findSides } from './readers.ts'
 
 /** For each input of a node that has several, an expression for what comes by it. */
 export function readInputs({ source, ids }: EdgeDrawing, node: SourceNode): string[] {
@@ -98,10 +99,10 @@ function findStart({ built, loops, ids, reporterOf }: EdgeDrawing, link: SourceL
  * `__item` has the items of one and `__back` what comes back; `__done` has all that came back.
  */
 function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
-  const { ids, source } = drawing
+  const { ids, readers } = drawing
   const id = ids.get(node.name)!
-  const others = source.nodes.map(({ name }) => name).filter((name) => !members.has(name))
-  const isReadInside = isNamedBy(source, node.name, members) || !isNamedBy(source, node.name, others)
+  const read = findSides(readers, node.name, members)
+  const isReadInside = read.inside || !read.outside
   const short = node.name.slice(0, 150)
   const helper = (
     suffix: string,

@@ -3,6 +3,7 @@ import type { CircleBlock } from './circles.ts'
 import type { SourceNode, SourceWorkflow } from './document.ts'
 import type { LoopBlock } from './loops.ts'
 import type { BuiltNode, ImportedNode } from './parts.ts'
+import type { Readers } from './readers.ts'
 import type { ProblemReporter } from './report.ts'
 
 /** The edges that an import draws, and the nodes that it adds to draw them. */
@@ -17,6 +18,8 @@ export type EdgeDrawing = {
   helpers: Map<string, ImportedNode>
   /** By which outputs of its nodes a circle is left, in the order in which they were found. */
   exits: Map<CircleBlock, string[]>
+  /** Of the nodes that are repeated. */
+  readers: Readers
   /** Nodes of circles that are read behind them: a helper there has their name and id, and they have others. */
   readBehind: ReadonlySet<string>
   reporterOf: (node: string | null) => ProblemReporter
