@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
+import { writePagePolicy } from '../http/pagepolicy.ts'
 
 const STYLE = `
 :root { color-scheme: light dark }
@@ -8,13 +8,7 @@ h1 { font-size: 1.4rem }
 `
 
 /** The page loads nothing and runs nothing. */
-export const CONNECT_PAGE_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
+export const CONNECT_PAGE_POLICY = writePagePolicy(STYLE, { sends: false })
 
 /** The page for a person who comes back from an authorization server. Its texts are our own, or names out of rows. */
 export function renderConnectPage(title: string, lines: string[]): string {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { writePagePolicy } from '../http/pagepolicy.ts'
 
 /** The look of the pages of forms: one column, which fits a phone; light or dark as the reader's system is. */
 export const FORM_STYLE = `
@@ -41,10 +41,4 @@ pre { white-space: pre-wrap; font: .9rem/1.5 ui-monospace, monospace; background
 `
 
 /** A page loads nothing, runs nothing and can be in no frame; its form goes to this service only. */
-export const FORM_PAGE_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(FORM_STYLE).digest('base64')}'`,
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
+export const FORM_PAGE_POLICY = writePagePolicy(FORM_STYLE, { sends: true })

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
 import type { ChoiceView, MailChoice } from '../../db/mail/choices.ts'
+import { writePagePolicy } from '../http/pagepolicy.ts'
 
 const STYLE = `
 :root { color-scheme: light dark }
@@ -12,13 +12,7 @@ p { overflow-wrap: anywhere }
 `
 
 /** The page loads nothing and runs nothing; its buttons send to this service. */
-export const CHOICE_PAGE_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
+export const CHOICE_PAGE_POLICY = writePagePolicy(STYLE, { sends: true })
 
 /** The number of characters of a team's name that are shown. */
 const MAX_NAME = 60

@@ -114,12 +114,15 @@ export function completeReport(report: Omit<ImportReport, 'totals' | 'groups'>):
 
 const listNodes = (problems: ImportProblem[]) => [...new Set(problems.flatMap(({ node }) => node ?? []))]
 
-const QUOTED = /"[^"]*"/g
+/** A message without the names in it: problems with equal ones have one cause. */
+export function nameCause(message: string): string {
+  return message.replaceAll(/"[^"]*"/g, '"..."')
+}
 
 /** The causes of problems of one kind, those of the most problems first. */
 function listCauses(problems: ImportProblem[], mapped: MappedReport[]): ProblemCause[] {
   const typeOf = new Map(mapped.map(({ node, type }) => [node, type]))
-  const alike = Map.groupBy(problems, ({ message }) => message.replaceAll(QUOTED, '"..."'))
+  const alike = Map.groupBy(problems, ({ message }) => nameCause(message))
   const causes = [...alike].map(([general, own]) => {
     const nodes = listNodes(own)
     const isSame = own.every(({ message }) => message === own[0]!.message)

@@ -22,7 +22,7 @@ export type StaticRun = { result: NodeResult; left: unknown }
  * Runs code with what its workflow keeps, as n8n's `$getWorkflowStaticData` gives it, and keeps what it changes together
  * with the note of its output: an attempt that comes again outputs the same and changes nothing. Code that another
  * execution was faster than is run again with the newer data. An execution of a draft changes nothing, and is told so.
- * Throws a NodeFailure: OutputTooLarge for more than 256 KB, TooManyCalls if others are always faster.
+ * Throws a NodeFailure: OutputTooLarge for more than 256 KB, CodeFailed if others are always faster.
  */
 export async function runWithStaticData(
   context: NodeContext,

@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { nameCause } from '../../../../workflows/n8n/report.ts'
 import type { Mark } from '../../graph/marks.ts'
 import { Pill, type Tone } from '../../kit/status.tsx'
 import type { ImportReport } from './data.ts'
@@ -35,8 +36,7 @@ type Causes = NonNullable<ImportReport['groups'][number]['causes']>
 
 /** Whether a problem is told together with others that differ only in names. */
 function isShared(message: string, causes: Causes): boolean {
-  const general = message.replaceAll(/"[^"]*"/g, '"..."')
-  return causes.some(({ cause, count }) => count > 1 && (cause === message || cause === general))
+  return causes.some(({ cause, count }) => count > 1 && nameCause(cause) === nameCause(message))
 }
 
 type ReportProps = { report: ImportReport; choosing?: Choosing }
