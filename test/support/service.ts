@@ -12,10 +12,12 @@ import type { Role } from '../../db/acts.ts'
 import { createPrefixChecker } from '../../db/audit/verify/prefixes.ts'
 import { createChainVerifier } from '../../db/audit/verify/verifier.ts'
 import { openBus } from '../../db/bus.ts'
+import { changeAccount } from '../../db/change.ts'
 import { type Database, openDatabase } from '../../db/connection.ts'
 import { createExposure, isExposureDecided } from '../../db/operation/exposure.ts'
+import { hashPassword } from '../../db/people/passwords.ts'
 import { createTeam } from '../../db/people/teams.ts'
-import { createFirstAdmin, createUser } from '../../db/people/users.ts'
+import { addUser, createFirstAdmin } from '../../db/people/users.ts'
 import { type Store, serviceScope } from '../../db/scope.ts'
 import type { Keys } from '../../db/seal.ts'
 import { startListener } from '../../worker/service/listener.ts'
@@ -143,6 +145,11 @@ async function signIn(request: Request, email: string, password = PASSWORD): Pro
   return readCookie(response)
 }
 
+let hashed: Promise<string> | undefined
+
+/** The hash of PASSWORD for all accounts that tests make in this process. */
+const findHash = () => (hashed ??= hashPassword(PASSWORD))
+
 type PeopleOptions = { store: Store & { db: Database }; request: Request; teamId: string; admin: string }
 
 /** People and tokens of a service, of the team `teamId` if no other one is named. `admin` is the cookie of its ADMIN. */
@@ -151,11 +158,11 @@ function createPeople({ store, request, teamId, admin }: PeopleOptions) {
   async function signUp(role?: Exclude<Role, 'VIEWER'>, team = teamId) {
     const email = `${randomBytes(6).toString('hex')}@example.com`
     const operator = { kind: 'SYSTEM', id: null, name: 'test' } as const
-    const user = await createUser(serviceScope(store, operator, [], { instanceAdmin: true }), {
-      email,
-      password: PASSWORD,
-      firstName: 'Ada',
-      lastName: 'Byron',
+    const scope = serviceScope(store, operator, [], { instanceAdmin: true })
+    const person = { email, firstName: 'Ada', lastName: 'Byron', passwordHash: await findHash() }
+    const user = await changeAccount(scope, 'ACCOUNT_CREATED', async (tx) => {
+      const added = await addUser(tx, { ...person, instanceAdmin: false, confirmed: true })
+      return { result: added, resourceId: added.id, details: { email, instanceAdmin: false } }
     })
     if (role) await store.db.insertInto('members').values({ teamId: team, userId: user.id, role }).execute()
     return { ...user, cookie: await signIn(request, email) }
