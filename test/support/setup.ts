@@ -85,6 +85,8 @@ export default async function setup(project: TestProject) {
     const path = join(folder, 'workflows.js')
     writeFileSync(path, (await bundleWorkflows()).code)
     project.provide('workflowBundle', path)
+    // For the programs that tests start, and that other scripts start without vitest (engine/process.ts).
+    process.env.TEST_WORKFLOW_BUNDLE = path
   }
 
   async function startPostgres(): Promise<string> {

@@ -7,7 +7,17 @@ import { COMPILED } from '../cache.ts'
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const NODE = fileURLToPath(new URL('../../../node_modules/.bin/node', import.meta.url))
 
+const BUNDLED = new URL('./bundled.ts', import.meta.url).href
+const WORKS = ['worker/start.ts', 'worker/serve.ts', 'worker/worker.ts']
+
 export type Launched = ReturnType<typeof launch>
+
+/** What lets a program with a worker take the suite's bundle; nothing if it has arguments, as with a limit on its memory. */
+function findBundle(args: string[]): Record<string, string> {
+  const { TEST_WORKFLOW_BUNDLE: bundle } = process.env
+  if (!bundle || args.length !== 1 || !WORKS.includes(args[0]!)) return {}
+  return { BUNDLE: bundle, NODE_OPTIONS: `--import=${BUNDLED}` }
+}
 
 /**
  * Starts one of our programs as npm does, in a process group
@@ -17,7 +27,7 @@ export type Launched = ReturnType<typeof launch>
 export function launch(args: string[], env: Record<string, string>) {
   const child = spawn(NODE, ['--disable-warning=ExperimentalWarning', ...args], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, LC_ALL: 'C', ...COMPILED, ...env },
+    env: { PATH: process.env.PATH, LC_ALL: 'C', ...COMPILED, ...findBundle(args), ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
