@@ -325,6 +325,8 @@
     $$value: (evaluate, changes) =>
       withCopies(changes, () => {
         const value = attempt(evaluate)
+        // As JSON it would be nothing: readValue in evaluate.ts makes it a number again.
+        if (value === Infinity || value === -Infinity) return { $$infinite: value > 0 }
         if (typeof value !== 'function') return value
         return refuse(
           value === globalThis.DateTime
