@@ -214,7 +214,7 @@ export function writeScriptRoots(
     }
   }
   const isOnEach = bindings.items !== undefined
-  const readsAll = scripts.some(({ source }) => /\$(?:input|items)\b/.test(source))
+  const readsAll = scripts.some(({ source }) => /\$(?:input\b|items\b|item\s*\()/.test(source))
   if (isOnEach) roots.delete('input')
   // With rows they are the items of the job.
   if (rows) for (const root of ['item', 'index']) roots.delete(root)

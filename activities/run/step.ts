@@ -129,6 +129,7 @@ export async function prepareStep(
       ...(step.trail ? { trail: step.trail } : {}),
       ...loop,
       ...items,
+      ...countRuns(node, iteration),
     },
     evaluator: deps.evaluator.under({
       ...step.language,
@@ -153,6 +154,13 @@ export async function prepareStep(
     idempotencyKey: step.idempotencyKey,
     answer: (answer) => saveAnswer(store, context.id, answer),
   }
+}
+
+/** The number of the iteration around a node. A node that works on one item has one of its own for that. */
+function countRuns({ id }: GraphNode, iteration: string): { runIndex?: number } {
+  const path = iteration === '' ? [] : iteration.split('.')
+  const around = id === graphNodeId(id) ? path : path.slice(0, -1)
+  return around.length === 0 ? {} : { runIndex: Number(around.at(-1)) }
 }
 
 /** At how many places of a config the same text is named. */

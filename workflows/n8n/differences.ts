@@ -1,6 +1,6 @@
 import type { CircleBlock } from './circles.ts'
 import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
-import { type LoopBlock, readLoopOutputs } from './loops.ts'
+import { type LoopBlock, readLoopOutputs, resetsWhenDone } from './loops.ts'
 import type { BuiltNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
 
@@ -78,13 +78,13 @@ function areExclusive(links: SourceLink[], source: SourceWorkflow): boolean {
 }
 
 const PAIRED = /\$\(\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\)\s*\.\s*(?:item\b|itemMatching|pairedItem)/g
-const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.context\b/g
+const COUNTS = /\$(?:this)?[rR]unIndex\b|[\])]\s*\.runIndex\b/
 
-/** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
+/** Items are not paired with those outside of their loop, and a loop counts its rounds, not the runs of each node. */
 function reportLostPairs(repeated: Repeated[], node: SourceNode, report: ProblemReporter): void {
   const texts = listTexts(node.parameters)
   const pairs = texts.flatMap((text) => [...text.matchAll(PAIRED)].map(([, , name = '']) => ({ name, text })))
-  for (const { name: loopName, members, after } of repeated) {
+  for (const { name: loopName, members, after, sure } of repeated) {
     const isInside = members.has(node.name)
     if (!isInside && !after.has(node.name)) continue
     const lost = pairs.filter(
@@ -96,38 +96,59 @@ function reportLostPairs(repeated: Repeated[], node: SourceNode, report: Problem
         'does not find it, and the node fails: take the field along with the items, or read .first() or .all().'
       report('expression', 'parameters', message, text)
     }
-    const counts =
-      isInside &&
-      texts.find((text) => [...text.matchAll(NAMED)].some(([found]) => !found.startsWith('$node')))
+    const counts = isInside && !sure.has(node.name) && texts.find((text) => COUNTS.test(text))
     if (counts) {
       const message =
-        'In a loop, $runIndex is always 0 here, and nodes have no context: count with a field of the items.'
+        'n8n counts in $runIndex how often the node itself was executed. Here it is the number of the round of the innermost ' +
+        'loop, also if the node was left out of earlier ones.'
       report('expression', 'parameters', message, counts)
     }
   }
 }
 
-/** A loop or a circle: its nodes, and those that come after it is over. */
-type Repeated = { name: string; members: Set<string>; after: Set<string> }
+/**
+ * A loop or a circle: its nodes, and those that come after it is over. `sure`: those that are executed once in each round,
+ * and not in a round of another loop, if there is anything to be executed.
+ */
+type Repeated = { name: string; members: Set<string>; after: Set<string>; sure: Set<string> }
 
-function listRepeated(
-  { source, loops, circles }: ImportedGraph,
-  outward: Map<string, SourceLink[]>,
-): Repeated[] {
+function listRepeated(given: ImportedGraph, outward: Map<string, SourceLink[]>): Repeated[] {
+  const { source, loops, circles } = given
   const behind = (ends: SourceLink[]) =>
     findBehind(
       ends.map(({ to }) => to),
       outward,
     )
   const ofLoops = [...loops].map(([name, { node, members }]) => {
-    const { done } = readLoopOutputs(node)
-    return { name, members, after: behind((outward.get(name) ?? []).filter(({ output }) => output === done)) }
+    const { loop, done } = readLoopOutputs(node)
+    const own = outward.get(name) ?? []
+    const first = own.filter(({ output }) => output === loop).map(({ to }) => to)
+    const after = behind(own.filter(({ output }) => output === done))
+    return { name, members, after, sure: findSure(given, outward, members, first) }
   })
   const ofCircles = [...circles].map(([name, { members }]) => {
     const ends = source.links.filter(({ from, to }) => members.has(from) && !members.has(to))
-    return { name, members, after: behind(ends) }
+    return { name, members, after: behind(ends), sure: findSure(given, outward, members, [name]) }
   })
   return [...ofLoops, ...ofCircles]
+}
+
+/** The nodes from `first` on that are reached by the only output of each before them. */
+function findSure(
+  { loops, circles, built }: ImportedGraph,
+  outward: Map<string, SourceLink[]>,
+  members: Set<string>,
+  first: string[],
+): Set<string> {
+  const inner = [...loops.values(), ...circles.values()].filter((block) => block.members.size < members.size)
+  const isOwn = (name: string) => members.has(name) && !inner.some((block) => block.members.has(name))
+  const found = new Set(first.filter(isOwn))
+  for (const name of found) {
+    const { mapped } = built.get(name)!
+    if (loops.has(name) || (mapped.handles && !mapped.isPlaceholder)) continue
+    for (const { to } of outward.get(name) ?? []) if (isOwn(to)) found.add(to)
+  }
+  return found
 }
 
 /** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */
@@ -138,7 +159,7 @@ function reportLoopEnds(
 ): void {
   const loop = loops.get(node.name)
   if (!loop) return
-  if (loop.within !== undefined) {
+  if (loop.within !== undefined && !resetsWhenDone(node)) {
     const message =
       'In n8n a loop in a loop does not begin again with each batch of the outer one, unless it is reset. Here it does.'
     report('items', 'parameters.options', message, loop.within)
