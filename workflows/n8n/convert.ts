@@ -106,7 +106,8 @@ export function* convertWorkflow(
   }
   yield TURN_UNITS
   drawEdges(drawing)
-  reportDifferences({ source, loops, circles, built: drawing.built, reporterOf })
+  yield* reportDifferences({ source, loops, circles, built: drawing.built, reporterOf })
+  yield TURN_UNITS
   const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
   const all = nestPositions([...nodes, ...drawing.helpers.values()])
   return {

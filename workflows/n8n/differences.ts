@@ -1,8 +1,13 @@
+import { TURN_UNITS, type Work } from '../turns.ts'
 import type { CircleBlock } from './circles.ts'
 import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
 import { type LoopBlock, readLoopOutputs, resetsWhenDone } from './loops.ts'
 import type { BuiltNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
+
+/** The units of work for a node, and for a connection that is followed from it. */
+const NODE_WORK = 100
+const LINK_WORK = 0.5
 
 type ImportedGraph = {
   source: SourceWorkflow
@@ -13,14 +18,16 @@ type ImportedGraph = {
 }
 
 /** Reports where nodes that were imported do something else than in n8n, though each by itself does the same. */
-export function reportDifferences(given: ImportedGraph): void {
+export function* reportDifferences(given: ImportedGraph): Work<void> {
   const { source, built, reporterOf } = given
   const outward = Map.groupBy(source.links, ({ from }) => from)
   const repeated = listRepeated(given, outward)
+  const ways = createWays(source, outward)
   for (const node of source.nodes) {
+    yield Math.min(TURN_UNITS, NODE_WORK + LINK_WORK * source.links.length)
     if (node.disabled || built.get(node.name)?.mapped.isPlaceholder) continue
     const report = reporterOf(node.name)
-    reportJoin(given, node, outward, report)
+    reportJoin(given, node, ways, report)
     reportLostPairs(repeated, node, report)
     reportLoopEnds(given, node, report)
     reportCode(node, report)
@@ -46,17 +53,17 @@ function findBehind(names: string[], outward: Map<string, SourceLink[]>): Set<st
 function reportJoin(
   { source, loops, circles, built }: ImportedGraph,
   node: SourceNode,
-  outward: Map<string, SourceLink[]>,
+  ways: Ways,
   report: ProblemReporter,
 ): void {
   const body = (loops.get(node.name) ?? circles.get(node.name))?.members
   const links = source.links.filter(({ from, to }) => to === node.name && !body?.has(from))
   const inputs = Map.groupBy(links, ({ input }) => input)
-  if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, source))) return
+  if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, ways))) return
   const answers = source.nodes.some(
     ({ type, parameters }) => type === 'webhook' && parameters.responseMode === 'lastNode',
   )
-  const behind = [...findBehind([node.name], outward)]
+  const behind = [...ways.behind(node.name)]
   const collects = behind.some((name) => built.get(name)?.mapped.works === 'all')
   if (!answers && !collects) return
   const message =
@@ -67,14 +74,33 @@ function reportJoin(
 }
 
 /** Whether no two of the connections can bring items in the same execution: they begin at different triggers. */
-function areExclusive(links: SourceLink[], source: SourceWorkflow): boolean {
-  const inward = Map.groupBy(source.links, ({ to }) => to)
-  const ways = links.map(({ from }) => {
-    const before = new Set([from])
-    for (const name of before) for (const link of inward.get(name) ?? []) before.add(link.from)
-    return before
-  })
-  return ways.every((way, i) => ways.slice(i + 1).every((other) => ![...way].some((name) => other.has(name))))
+function areExclusive(links: SourceLink[], { before }: Ways): boolean {
+  const all = links.map(({ from }) => before(from))
+  const seen = new Set<string>()
+  for (const way of all) {
+    for (const name of way) if (seen.has(name)) return false
+    for (const name of way) seen.add(name)
+  }
+  return true
+}
+
+/** The nodes before and behind each, and the node itself. Found once. */
+type Ways = { before(name: string): Set<string>; behind(name: string): Set<string> }
+
+function createWays({ links }: SourceWorkflow, outward: Map<string, SourceLink[]>): Ways {
+  const inward = Map.groupBy(links, ({ to }) => to)
+  const known = { before: new Map<string, Set<string>>(), behind: new Map<string, Set<string>>() }
+  const find = (way: keyof Ways, name: string) => {
+    const found = known[way].get(name) ?? new Set([name])
+    if (known[way].has(name)) return found
+    known[way].set(name, found)
+    for (const one of found) {
+      if (way === 'before') for (const { from } of inward.get(one) ?? []) found.add(from)
+      else for (const { to } of outward.get(one) ?? []) found.add(to)
+    }
+    return found
+  }
+  return { before: (name) => find('before', name), behind: (name) => find('behind', name) }
 }
 
 const PAIRED = /\$\(\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\)\s*\.\s*(?:item\b|itemMatching|pairedItem)/g

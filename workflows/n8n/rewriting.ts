@@ -18,6 +18,8 @@ type Replaced = { start: number; end: number; text: string }
 type Blocks = { loops: ReadonlyMap<string, LoopBlock>; circles: ReadonlyMap<string, CircleBlock> }
 
 type Reading = {
+  /** The characters by which the document may still grow. */
+  room: number
   byName: ReadonlyMap<string, SourceNode>
   /** JavaScript for a value that a Loop Over Items node keeps, as the node sees it; undefined if it has none here. */
   readContext(reader: string, loop: string, name: string): string | undefined
@@ -29,8 +31,10 @@ const READS = /\b(?:params|parameter|context)\b/
 const LOOK_WORK = 0.01
 const PARSE_WORK = 4
 
-/** A longer value is left where it is. */
+/** A longer value is left where it is, and so are all of a text or a document that would grow by more than this. */
 const MAX_VALUE = 2_000
+const MAX_GROWTH = 10_000
+const MAX_ALL_GROWTH = 500_000
 
 /**
  * The workflow with the values of parameters and contexts of nodes in the place of `$('Fetch').params.url`,
@@ -43,7 +47,7 @@ export function* rewriteExpressions(
   ids: ReadonlyMap<string, string>,
 ): Work<SourceWorkflow> {
   const byName = new Map(source.nodes.map((node) => [node.name, node]))
-  const reading: Reading = { byName, readContext: createContexts(source, blocks, ids) }
+  const reading: Reading = { room: MAX_ALL_GROWTH, byName, readContext: createContexts(source, blocks, ids) }
   const nodes: SourceNode[] = []
   for (const node of source.nodes) {
     const text = JSON.stringify(node.parameters)
@@ -91,6 +95,9 @@ function rewriteText(text: string, reader: string, reading: Reading): string {
     // What is no JavaScript is refused where the graph is checked.
     return text
   }
+  const growth = found.reduce((sum, { text: value, start, end }) => sum + value.length - (end - start), 0)
+  if (growth > MAX_GROWTH || growth > reading.room) return text
+  reading.room -= growth
   let written = text
   for (const { start, end, text: value } of found.sort((a, b) => b.start - a.start))
     written = written.slice(0, start) + value + written.slice(end)
