@@ -85,9 +85,9 @@ export function* convertWorkflow(
   const circles = findCircles(inFlow, read.links, { loops, refused })
   const ids = nameNodes(read.nodes.map(({ name }) => name))
   const source = yield* rewriteExpressions(read, { loops, circles }, ids)
-  const repeated = [...circles.values()].flatMap(({ members }) => [...members])
+  const repeated = [...circles.values(), ...loops.values()].flatMap(({ members }) => [...members])
   const readers = yield* findReaders(source, [...loops.keys(), ...repeated])
-  const readBehind = findReadBehind(circles, loops, readers)
+  const readBehind = findReadBehind(circles, loops, source.links, readers)
   for (const name of readBehind) ids.set(name, idInside(ids.get(name)!))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
