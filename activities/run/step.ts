@@ -217,7 +217,7 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
 function leaveBySeveral(node: GraphNode, result: NodeResult): NodeResult {
   const { handles, ...rest } = result
   if (!handles || handles.length < 2) return result
-  return { ...rest, handle: joinHandles(handles, listHandles(node) ?? [null]) }
+  return { ...rest, handle: joinHandles(handles, listHandles(node) ?? [null])! }
 }
 
 async function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
