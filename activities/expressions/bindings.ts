@@ -17,6 +17,8 @@ export type Bindings = {
   execution: Record<string, unknown>
   item?: unknown
   index?: number
+  /** The number of the iteration of the loop around the node, from 0; nothing outside of loops. */
+  runIndex?: number
   args?: unknown
   items?: unknown[]
   names?: Record<string, string>

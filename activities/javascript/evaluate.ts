@@ -1,4 +1,4 @@
-import { setOwn } from '../../workflows/json.ts'
+import { isObject, setOwn } from '../../workflows/json.ts'
 import { type Bindings, findQueueKey, writeRoots } from '../expressions/bindings.ts'
 import { describeFault, type ExpressionLimits, expressionFailure } from '../expressions/failures.ts'
 import { type EvaluatorReply, JOB_TIME_FACTOR } from '../expressions/job.ts'
@@ -47,7 +47,7 @@ export async function evaluateScripts(
   const texts = await runScripts(deps, heavy, sources, bindings)
   for (const [i, at] of away.entries()) {
     const text = texts[i]!
-    values[at] = text === null ? undefined : JSON.parse(text)
+    values[at] = text === null ? undefined : readValue(JSON.parse(text))
   }
   return values
 }
@@ -126,9 +126,15 @@ async function fillRows(
   for (const [place, reply] of replies.entries()) {
     const values = table[place]!
     if (values instanceof NodeFailure) continue
-    if (Array.isArray(reply)) for (const [i, [value]] of reply.entries()) values[away[i]!] = value
+    if (Array.isArray(reply)) for (const [i, [value]] of reply.entries()) values[away[i]!] = readValue(value)
     else table[place] = expressionFailure(`${quoteScript(heavy[reply.at]!.source)}: ${reply.message}`)
   }
+}
+
+/** A value from the sandbox, in which infinity is an object, as JSON has no number for it. */
+function readValue(value: unknown): unknown {
+  if (!isObject(value) || typeof value.$$infinite !== 'boolean') return value
+  return value.$$infinite ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
 }
 
 /** A script's value without the sandbox, or its NodeFailure; NOT_PLAIN if that cannot be. */
@@ -208,7 +214,7 @@ export function writeScriptRoots(
     }
   }
   const isOnEach = bindings.items !== undefined
-  const readsAll = scripts.some(({ source }) => /\$(?:input|items)\b/.test(source))
+  const readsAll = scripts.some(({ source }) => /\$(?:input\b|items\b|item\s*\()/.test(source))
   if (isOnEach) roots.delete('input')
   // With rows they are the items of the job.
   if (rows) for (const root of ['item', 'index']) roots.delete(root)

@@ -17,6 +17,7 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
         methods.add(method)
         return `$$extend(${enclose(callee.object as ScriptNode)}, "${method}")(${writeAll(given)})`
       }
+      if (callee.type === 'Identifier' && callee.name === '$item') return `$$itemAt(${writeAll(given)})`
       if (callee.type === 'Identifier' && callee.name === '$if' && given.every(isPlainArgument)) {
         const [test, then, other] = given.map(enclose)
         return `(${test} ? ${then} : ${other ?? 'false'})`

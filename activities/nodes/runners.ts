@@ -39,6 +39,7 @@ import { runStopAndError } from './stop.ts'
 import { resumeSubWorkflow, runSubWorkflow } from './subworkflow.ts'
 import { runSwitch } from './switch.ts'
 import { runDataTable } from './table.ts'
+import { runTeamRead } from './team.ts'
 import { runTemplate } from './template.ts'
 import { runTransform } from './transform.ts'
 import { runWait } from './wait.ts'
@@ -81,6 +82,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   CONVERT_TO_FILE: runConvertToFile,
   DATABASE_QUERY: runDatabaseQuery,
   DATA_TABLE: runDataTable,
+  TEAM_READ: runTeamRead,
   SEND_EMAIL: runSendEmail,
   CHAT_MESSAGE: runChatMessage,
   LLM: runLlm,

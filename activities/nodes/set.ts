@@ -118,7 +118,7 @@ function warnOfRounding(
   { name, type, value: given }: SetField,
   value: unknown,
 ): void {
-  if (type !== 'number' || typeof value !== 'number') return
+  if (typeof value !== 'number' || (type !== 'number' && Number.isFinite(value))) return
   const key = String(name)
   const message = Number.isFinite(value)
     ? readLargeWhole(given) !== undefined && describeLarge({ large: { count: 1, key } }, 'number')

@@ -2,12 +2,13 @@ import { saveAnswer } from '../../db/executions/starts/webhooks.ts'
 import { Fault } from '../../db/fault.ts'
 import { readVersion } from '../../db/workflows/versions.ts'
 import type { Language } from '../../workflows/expressions/rules.ts'
+import { listHandles } from '../../workflows/graph/check.ts'
 import { findNodeNames, type GraphNode, isOnItems, languageOf } from '../../workflows/graph/graph.ts'
 import { findItem, itemsOf, joinItems, mergeInputs, valueAlong } from '../../workflows/input.ts'
 import { getOwn } from '../../workflows/json.ts'
 import { joinPath } from '../../workflows/problem.ts'
 import type { Item, Trail } from '../../workflows/run/frame.ts'
-import { type Envelope, type ExecutionContext, graphNodeId } from '../../workflows/run/plan.ts'
+import { type Envelope, type ExecutionContext, graphNodeId, joinHandles } from '../../workflows/run/plan.ts'
 import { joinStep, type TakenEdge } from '../../workflows/run/walk.ts'
 import type { ActivityDeps } from '../deps.ts'
 import { NOWHERE } from '../egress/outside.ts'
@@ -129,6 +130,7 @@ export async function prepareStep(
       ...(step.trail ? { trail: step.trail } : {}),
       ...loop,
       ...items,
+      ...countRuns(node, iteration),
     },
     evaluator: deps.evaluator.under({
       ...step.language,
@@ -153,6 +155,13 @@ export async function prepareStep(
     idempotencyKey: step.idempotencyKey,
     answer: (answer) => saveAnswer(store, context.id, answer),
   }
+}
+
+/** The number of the iteration around a node. A node that works on one item has one of its own for that. */
+function countRuns({ id }: GraphNode, iteration: string): { runIndex?: number } {
+  const path = iteration === '' ? [] : iteration.split('.')
+  const around = id === graphNodeId(id) ? path : path.slice(0, -1)
+  return around.length === 0 ? {} : { runIndex: Number(around.at(-1)) }
 }
 
 /** At how many places of a config the same text is named. */
@@ -204,8 +213,15 @@ export async function runStep(node: GraphNode, context: NodeContext, resumes = f
   }
 }
 
+/** A SWITCH that takes all cases which hold leaves by the handles of all of them. */
+function leaveBySeveral(node: GraphNode, result: NodeResult): NodeResult {
+  const { handles, ...rest } = result
+  if (!handles || handles.length < 2) return result
+  return { ...rest, handle: joinHandles(handles, listHandles(node) ?? [null])! }
+}
+
 async function runOn(node: GraphNode, context: NodeContext, runner: NodeRunner): Promise<NodeResult> {
-  if (!isOnItems(node)) return runner(context)
+  if (!isOnItems(node)) return leaveBySeveral(node, await runner(context))
   if (node.id !== graphNodeId(node.id)) return writeCall(node, await runner(context))
   return node.perItem ? runPerItem(node, context, runner) : runOnAll(node, context, runner)
 }

@@ -22,6 +22,8 @@ const ROOTS_OF: Record<string, string[]> = {
   $thisItem: ['input', 'item', 'index'],
   $item: ['item'],
   $index: ['index'],
+  $runIndex: ['runIndex'],
+  $thisRunIndex: ['runIndex'],
   $itemIndex: ['index'],
   $position: ['index'],
   $thisItemIndex: ['index'],

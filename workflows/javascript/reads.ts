@@ -21,6 +21,10 @@ const MAX_PROBLEMS = 20
 const NODE_MEMBERS = new Set(['item', 'itemMatching', 'pairedItem', 'first', 'last', 'all', 'isExecuted'])
 const PAIRED = new Set(['item', 'itemMatching', 'pairedItem'])
 const INPUT_MEMBERS = new Set(['item', 'first', 'last', 'all'])
+/** Names that are other things in code. */
+const CODE_NAMES = new Set(['$input', '$item'])
+const OLD_MEMBERS = new Set(['json', 'data', 'binary', 'runIndex'])
+const OF_ITEM = new Set(['$json', '$data', '$binary', '$itemIndex'])
 const ITEM_MEMBERS = new Set(['json', 'binary', 'pairedItem', 'data'])
 
 /**
@@ -60,7 +64,7 @@ function readTree(source: string, tree: ScriptNode, isExpression: boolean): Scri
         for (const root of rootsOf(name)) reads.roots.add(root)
         const why = isExpression && !declared.has(name) ? explainName(name) : undefined
         if (why) problem(why, node)
-        else if (isExpression || name !== '$input') readNodes(name, node, parents, reads, problem)
+        else if (isExpression || !CODE_NAMES.has(name)) readNodes(name, node, parents, reads, problem)
       }
     } else if (isExpression) refuseSyntax(node, parents, problem)
   }
@@ -92,8 +96,6 @@ function refuseCall(node: ScriptNode, problem: AddProblem): void {
   const given = node.arguments as ScriptNode[]
   if (callee.name === '$if' && given.length < 2 && given.every(({ type }) => type !== 'SpreadElement'))
     problem('$if requires at least 2 parameters: test, value_if_true[, and value_if_false]', node)
-  if (callee.name === '$item')
-    problem("$item(...) is not available: write $('name of the node').all()[...], or $input.all()[...]", node)
 }
 
 function isInFunction(node: ScriptNode, parents: Parents): boolean {
@@ -137,16 +139,11 @@ function readNodes(
     reads.nodes.add(written)
     if (name === '$node') {
       reads.listed.add(written)
-      const member = readNext(parent!, parents)
-      if (
-        member &&
-        member.name !== 'json' &&
-        member.name !== 'data' &&
-        member.name !== 'binary' &&
-        member.name !== 'runIndex'
-      )
-        problem(`$node["${written}"].${member.name ?? '[...]'} is not available: there is json`, member.at)
+      refuseOldMember(written, parent!, parents, problem)
     }
+  } else if (name === '$item') {
+    if (parent?.type === 'CallExpression' && parent.callee === node)
+      readItemAt(parent, parents, reads, problem)
   } else if (name === '$input') {
     const member = readNext(node, parents)
     if (member?.name === 'params' || member?.name === 'context')
@@ -158,6 +155,33 @@ function readNodes(
       )
     else if (member?.name === 'item') refuseItemMember('$input.item', member.node, parents, problem)
   }
+}
+
+/** Notes what is read of `$item(0)`, which is what an expression sees if it is evaluated for that item. */
+function readItemAt(call: ScriptNode, parents: Parents, reads: ScriptReads, problem: AddProblem): void {
+  const [, run] = call.arguments as ScriptNode[]
+  if (run) refuseBranch([run], problem)
+  const member = readNext(call, parents)
+  if (member?.name === '$node') {
+    const node = readNext(member.node, parents)
+    if (node?.name === undefined) {
+      problem('the name of the node must be written out: $item(0).$node["Fetch"]', member.at)
+      return
+    }
+    reads.nodes.add(node.name)
+    reads.listed.add(node.name)
+    refuseOldMember(node.name, node.node, parents, problem)
+    for (const root of rootsOf('$node')) reads.roots.add(root)
+  } else if (member?.name !== undefined && OF_ITEM.has(member.name))
+    for (const root of rootsOf('$json')) reads.roots.add(root)
+  else problem('of $item(...) there are $json, $binary, $itemIndex and $node["Fetch"].json', call)
+}
+
+/** What can be read of `$node["Fetch"]`. */
+function refuseOldMember(written: string, node: ScriptNode, parents: Parents, problem: AddProblem): void {
+  const member = readNext(node, parents)
+  if (member && !OLD_MEMBERS.has(member.name ?? ''))
+    problem(`$node["${written}"].${member.name ?? '[...]'} is not available: there is json`, member.at)
 }
 
 /** Checks what is read of `$('Fetch')`. */

@@ -1,6 +1,6 @@
 import type { CircleBlock } from './circles.ts'
 import type { SourceLink } from './document.ts'
-import { addEdge, addHelper, type EdgeDrawing, type EdgeStart, idBehind, repeatId } from './edgedrawing.ts'
+import { addEdge, addHelper, type EdgeDrawing, type EdgeStart, listKept, repeatId } from './edgedrawing.ts'
 
 const PASS = { type: 'NO_OP', config: {}, perItem: true }
 const MOST_ROUNDS = 100_000
@@ -130,7 +130,7 @@ function writeResult(drawing: EdgeDrawing, circle: CircleBlock, ways: number): s
     const leaving = `$nodes.${base}__exit${i}.items`
     return `$count(${leaving}) > 0 ? {"exit${i}": [${leaving}]} : {}`
   })
-  const kept = listKept(drawing, circle).map(({ exit }) => {
+  const kept = listKept(drawing, circle.members, repeatId(drawing.ids, circle)).map(({ exit }) => {
     const earlier = `${readResult('$item', left)}.${exit}`
     return `$exists($nodes.${exit}) ? {"${exit}": [$nodes.${exit}.items]} : $exists(${earlier}) ? {"${exit}": [${earlier}]} : {}`
   })
@@ -142,16 +142,6 @@ function writeResult(drawing: EdgeDrawing, circle: CircleBlock, ways: number): s
     `$count(${going}) > 0 and $count($keys($ways)) > 0 ? $error(${JSON.stringify(message.replaceAll(/[{}]/g, ''))}) : ` +
     `{"${left}": $merge([$count(${going}) > 0 ? {"items": [${going}]} : {}, $ways, ${['{}', ...kept].join(', ')}])})`
   )
-}
-
-/** The nodes of a circle that are read behind it. One that leaves by several outputs has no list that could be kept. */
-function listKept(drawing: EdgeDrawing, circle: CircleBlock): { name: string; id: string; exit: string }[] {
-  const own = [...circle.members].filter((name) => drawing.readBehind.has(name))
-  return own.flatMap((name) => {
-    const { id, exit, mapped } = drawing.built.get(name)!
-    const isKept = drawing.loopAround(name) === repeatId(drawing.ids, circle) && !mapped.handles
-    return isKept ? [{ name, id: idBehind(id), exit }] : []
-  })
 }
 
 /** One `__out0` for each way has what leaves by it; before them come the last outputs that are read behind the circle. */
@@ -186,7 +176,7 @@ function drawWaysOut(drawing: EdgeDrawing, circle: CircleBlock): void {
       ...outside,
     })
   const ways = (exits.get(circle) ?? []).map((_, i) => `exit${i}`)
-  const kept = listKept(drawing, circle)
+  const kept = listKept(drawing, circle.members, repeatId(drawing.ids, circle))
   if (ways.length > 0) route('ways', `${short} (ways out)`, ways, 5)
   for (const [i, key] of ways.entries()) {
     list(`${base}__out${i}`, `${short} (out ${i + 1})`, key, places.behind(6, i))

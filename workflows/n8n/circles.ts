@@ -133,22 +133,41 @@ function visitAll(names: string[], next: (name: string) => string[], seen: Set<s
   })
 }
 
-/** The nodes whose last output is read behind their circle and not in it. */
+/** The nodes whose last output is read behind their circle or loop and not in it. In a loop, those that lead back. */
 export function findReadBehind(
   circles: ReadonlyMap<string, CircleBlock>,
   loops: ReadonlyMap<string, LoopBlock>,
+  links: SourceLink[],
   readers: Readers,
 ): Set<string> {
   const found = new Set<string>()
-  for (const { members } of circles.values()) {
+  const inward = Map.groupBy(links, ({ to }) => to)
+  const blocks = [...[...loops].map(([head, { members }]) => ({ head, members })), ...circles.values()]
+  for (const { head, members } of blocks) {
     const inner = [...circles.values(), ...loops.values()].filter(
       (block) => block.members.size < members.size,
     )
-    for (const name of members) {
+    const kept = loops.has(head) && !members.has(head) ? findLeadingTo(head, members, inward) : members
+    for (const name of kept) {
       const { inside, outside } = findSides(readers, name, members)
       const isOwn = !loops.has(name) && !inner.some((block) => block.members.has(name))
       if (outside && !inside && isOwn) found.add(name)
     }
   }
+  return found
+}
+
+/** The members from which a way leads to a node. */
+function findLeadingTo(
+  name: string,
+  members: ReadonlySet<string>,
+  inward: ReadonlyMap<string, SourceLink[]>,
+): Set<string> {
+  const found = new Set<string>()
+  const add = (to: string) => {
+    for (const { from } of inward.get(to) ?? []) if (members.has(from)) found.add(from)
+  }
+  add(name)
+  for (const one of found) add(one)
   return found
 }

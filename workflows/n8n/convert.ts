@@ -27,6 +27,7 @@ import { orderNodes } from './order.ts'
 import { type BuiltNode, createPlaceholder, type ImportedNode, type MappedNode } from './parts.ts'
 import { findReaders } from './readers.ts'
 import type { ImportProblem, ImportReport, ProblemReporter } from './report.ts'
+import { rewriteExpressions } from './rewriting.ts'
 import { type MappedSettings, mapSettings } from './settings.ts'
 import type { NeededCredential } from './signins/needed.ts'
 
@@ -77,15 +78,16 @@ export function* convertWorkflow(
     (kind, path, message, original) =>
       void problems.push({ node, path, kind, message, original })
   yield TURN_UNITS
-  const source = readN8nDocument(raw, reporterOf)
+  const read = readN8nDocument(raw, reporterOf)
   yield TURN_UNITS
-  const inFlow = source.nodes.filter(({ name }) => ownerOf(source, name) === undefined)
-  const { loops, refused } = findLoops(inFlow, source.links)
-  const circles = findCircles(inFlow, source.links, { loops, refused })
-  const repeated = [...circles.values()].flatMap(({ members }) => [...members])
+  const inFlow = read.nodes.filter(({ name }) => ownerOf(read, name) === undefined)
+  const { loops, refused } = findLoops(inFlow, read.links)
+  const circles = findCircles(inFlow, read.links, { loops, refused })
+  const ids = nameNodes(read.nodes.map(({ name }) => name))
+  const source = yield* rewriteExpressions(read, { loops, circles }, ids)
+  const repeated = [...circles.values(), ...loops.values()].flatMap(({ members }) => [...members])
   const readers = yield* findReaders(source, [...loops.keys(), ...repeated])
-  const readBehind = findReadBehind(circles, loops, readers)
-  const ids = nameNodes(source.nodes.map(({ name }) => name))
+  const readBehind = findReadBehind(circles, loops, source.links, readers)
   for (const name of readBehind) ids.set(name, idInside(ids.get(name)!))
   yield TURN_UNITS
   const order = orderNodes(source.nodes, source.links, source.nodes.filter(isTrigger))
@@ -104,7 +106,8 @@ export function* convertWorkflow(
   }
   yield TURN_UNITS
   drawEdges(drawing)
-  reportDifferences({ source, loops, circles, built: drawing.built, reporterOf })
+  yield* reportDifferences({ source, loops, circles, built: drawing.built, reporterOf })
+  yield TURN_UNITS
   const nodes = source.nodes.flatMap((node) => placeNode(conversion, node))
   const all = nestPositions([...nodes, ...drawing.helpers.values()])
   return {

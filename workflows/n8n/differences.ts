@@ -1,8 +1,13 @@
+import { TURN_UNITS, type Work } from '../turns.ts'
 import type { CircleBlock } from './circles.ts'
 import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
-import { type LoopBlock, readLoopOutputs } from './loops.ts'
+import { type LoopBlock, readLoopOutputs, resetsWhenDone } from './loops.ts'
 import type { BuiltNode } from './parts.ts'
 import type { ProblemReporter } from './report.ts'
+
+/** The units of work for a node, and for a connection that is followed from it. */
+const NODE_WORK = 100
+const LINK_WORK = 0.5
 
 type ImportedGraph = {
   source: SourceWorkflow
@@ -13,14 +18,16 @@ type ImportedGraph = {
 }
 
 /** Reports where nodes that were imported do something else than in n8n, though each by itself does the same. */
-export function reportDifferences(given: ImportedGraph): void {
+export function* reportDifferences(given: ImportedGraph): Work<void> {
   const { source, built, reporterOf } = given
   const outward = Map.groupBy(source.links, ({ from }) => from)
   const repeated = listRepeated(given, outward)
+  const ways = createWays(source, outward)
   for (const node of source.nodes) {
+    yield Math.min(TURN_UNITS, NODE_WORK + LINK_WORK * source.links.length)
     if (node.disabled || built.get(node.name)?.mapped.isPlaceholder) continue
     const report = reporterOf(node.name)
-    reportJoin(given, node, outward, report)
+    reportJoin(given, node, ways, report)
     reportLostPairs(repeated, node, report)
     reportLoopEnds(given, node, report)
     reportCode(node, report)
@@ -46,17 +53,17 @@ function findBehind(names: string[], outward: Map<string, SourceLink[]>): Set<st
 function reportJoin(
   { source, loops, circles, built }: ImportedGraph,
   node: SourceNode,
-  outward: Map<string, SourceLink[]>,
+  ways: Ways,
   report: ProblemReporter,
 ): void {
   const body = (loops.get(node.name) ?? circles.get(node.name))?.members
   const links = source.links.filter(({ from, to }) => to === node.name && !body?.has(from))
   const inputs = Map.groupBy(links, ({ input }) => input)
-  if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, source))) return
+  if (![...inputs.values()].some((several) => several.length > 1 && !areExclusive(several, ways))) return
   const answers = source.nodes.some(
     ({ type, parameters }) => type === 'webhook' && parameters.responseMode === 'lastNode',
   )
-  const behind = [...findBehind([node.name], outward)]
+  const behind = [...ways.behind(node.name)]
   const collects = behind.some((name) => built.get(name)?.mapped.works === 'all')
   if (!answers && !collects) return
   const message =
@@ -67,24 +74,43 @@ function reportJoin(
 }
 
 /** Whether no two of the connections can bring items in the same execution: they begin at different triggers. */
-function areExclusive(links: SourceLink[], source: SourceWorkflow): boolean {
-  const inward = Map.groupBy(source.links, ({ to }) => to)
-  const ways = links.map(({ from }) => {
-    const before = new Set([from])
-    for (const name of before) for (const link of inward.get(name) ?? []) before.add(link.from)
-    return before
-  })
-  return ways.every((way, i) => ways.slice(i + 1).every((other) => ![...way].some((name) => other.has(name))))
+function areExclusive(links: SourceLink[], { before }: Ways): boolean {
+  const all = links.map(({ from }) => before(from))
+  const seen = new Set<string>()
+  for (const way of all) {
+    for (const name of way) if (seen.has(name)) return false
+    for (const name of way) seen.add(name)
+  }
+  return true
+}
+
+/** The nodes before and behind each, and the node itself. Found once. */
+type Ways = { before(name: string): Set<string>; behind(name: string): Set<string> }
+
+function createWays({ links }: SourceWorkflow, outward: Map<string, SourceLink[]>): Ways {
+  const inward = Map.groupBy(links, ({ to }) => to)
+  const known = { before: new Map<string, Set<string>>(), behind: new Map<string, Set<string>>() }
+  const find = (way: keyof Ways, name: string) => {
+    const found = known[way].get(name) ?? new Set([name])
+    if (known[way].has(name)) return found
+    known[way].set(name, found)
+    for (const one of found) {
+      if (way === 'before') for (const { from } of inward.get(one) ?? []) found.add(from)
+      else for (const { to } of outward.get(one) ?? []) found.add(to)
+    }
+    return found
+  }
+  return { before: (name) => find('before', name), behind: (name) => find('behind', name) }
 }
 
 const PAIRED = /\$\(\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\)\s*\.\s*(?:item\b|itemMatching|pairedItem)/g
-const NAMED = /\$node\[\s*(["'`])((?:(?!\1)[^\\]|\\.)*)\1\s*\]|\$runIndex|\.context\b/g
+const COUNTS = /\$(?:this)?[rR]unIndex\b|[\])]\s*\.runIndex\b/
 
-/** Items are not paired with those outside of their loop, and in a loop there is no number of the run. */
+/** Items are not paired with those outside of their loop, and a loop counts its rounds, not the runs of each node. */
 function reportLostPairs(repeated: Repeated[], node: SourceNode, report: ProblemReporter): void {
   const texts = listTexts(node.parameters)
   const pairs = texts.flatMap((text) => [...text.matchAll(PAIRED)].map(([, , name = '']) => ({ name, text })))
-  for (const { name: loopName, members, after } of repeated) {
+  for (const { name: loopName, members, after, sure } of repeated) {
     const isInside = members.has(node.name)
     if (!isInside && !after.has(node.name)) continue
     const lost = pairs.filter(
@@ -96,38 +122,59 @@ function reportLostPairs(repeated: Repeated[], node: SourceNode, report: Problem
         'does not find it, and the node fails: take the field along with the items, or read .first() or .all().'
       report('expression', 'parameters', message, text)
     }
-    const counts =
-      isInside &&
-      texts.find((text) => [...text.matchAll(NAMED)].some(([found]) => !found.startsWith('$node')))
+    const counts = isInside && !sure.has(node.name) && texts.find((text) => COUNTS.test(text))
     if (counts) {
       const message =
-        'In a loop, $runIndex is always 0 here, and nodes have no context: count with a field of the items.'
+        'n8n counts in $runIndex how often the node itself was executed. Here it is the number of the round of the innermost ' +
+        'loop, also if the node was left out of earlier ones.'
       report('expression', 'parameters', message, counts)
     }
   }
 }
 
-/** A loop or a circle: its nodes, and those that come after it is over. */
-type Repeated = { name: string; members: Set<string>; after: Set<string> }
+/**
+ * A loop or a circle: its nodes, and those that come after it is over. `sure`: those that are executed once in each round,
+ * and not in a round of another loop, if there is anything to be executed.
+ */
+type Repeated = { name: string; members: Set<string>; after: Set<string>; sure: Set<string> }
 
-function listRepeated(
-  { source, loops, circles }: ImportedGraph,
-  outward: Map<string, SourceLink[]>,
-): Repeated[] {
+function listRepeated(given: ImportedGraph, outward: Map<string, SourceLink[]>): Repeated[] {
+  const { source, loops, circles } = given
   const behind = (ends: SourceLink[]) =>
     findBehind(
       ends.map(({ to }) => to),
       outward,
     )
   const ofLoops = [...loops].map(([name, { node, members }]) => {
-    const { done } = readLoopOutputs(node)
-    return { name, members, after: behind((outward.get(name) ?? []).filter(({ output }) => output === done)) }
+    const { loop, done } = readLoopOutputs(node)
+    const own = outward.get(name) ?? []
+    const first = own.filter(({ output }) => output === loop).map(({ to }) => to)
+    const after = behind(own.filter(({ output }) => output === done))
+    return { name, members, after, sure: findSure(given, outward, members, first) }
   })
   const ofCircles = [...circles].map(([name, { members }]) => {
     const ends = source.links.filter(({ from, to }) => members.has(from) && !members.has(to))
-    return { name, members, after: behind(ends) }
+    return { name, members, after: behind(ends), sure: findSure(given, outward, members, [name]) }
   })
   return [...ofLoops, ...ofCircles]
+}
+
+/** The nodes from `first` on that are reached by the only output of each before them. */
+function findSure(
+  { loops, circles, built }: ImportedGraph,
+  outward: Map<string, SourceLink[]>,
+  members: Set<string>,
+  first: string[],
+): Set<string> {
+  const inner = [...loops.values(), ...circles.values()].filter((block) => block.members.size < members.size)
+  const isOwn = (name: string) => members.has(name) && !inner.some((block) => block.members.has(name))
+  const found = new Set(first.filter(isOwn))
+  for (const name of found) {
+    const { mapped } = built.get(name)!
+    if (loops.has(name) || (mapped.handles && !mapped.isPlaceholder)) continue
+    for (const { to } of outward.get(name) ?? []) if (isOwn(to)) found.add(to)
+  }
+  return found
 }
 
 /** Where a batch ends without coming back, n8n ends the loop; and a loop in a loop goes on where it was. */
@@ -138,7 +185,7 @@ function reportLoopEnds(
 ): void {
   const loop = loops.get(node.name)
   if (!loop) return
-  if (loop.within !== undefined) {
+  if (loop.within !== undefined && !resetsWhenDone(node)) {
     const message =
       'In n8n a loop in a loop does not begin again with each batch of the outer one, unless it is reset. Here it does.'
     report('items', 'parameters.options', message, loop.within)

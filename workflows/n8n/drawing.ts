@@ -1,7 +1,7 @@
 import { drawCircles, enterCircle, leaveCircles } from './circledrawing.ts'
 import { SEVERAL_INPUTS } from './circles.ts'
 import type { SourceLink, SourceNode } from './document.ts'
-import { addEdge, addHelper, type EdgeDrawing, type EdgeStart } from './edgedrawing.ts'
+import { addEdge, addHelper, type EdgeDrawing, type EdgeStart, listKept } from './edgedrawing.ts'
 import { type LoopBlock, readLoopOutputs } from './loops.ts'
 import { findSides } from './readers.ts'
 
@@ -115,9 +115,14 @@ function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
   helper('item', isReadInside ? node.name.slice(0, 200) : `${short} (batch)`, inside)
   helper('back', `${short} (back)`, inside)
   const mark = `${id}__mark`
+  const kept = listKept(drawing, members, id)
+  const parts = kept.map(
+    ({ exit }) => `$exists($nodes.${exit}) ? {"${exit}": {"items": [$nodes.${exit}.items]}} : {}`,
+  )
+  const result = `{"${mark}": $input.items}`
   helper('mark', `${short} (result)`, {
     type: 'TRANSFORM',
-    config: { expression: `{"${mark}": $input.items}` },
+    config: { expression: parts.length === 0 ? result : `$merge([${[result, ...parts].join(', ')}])` },
     parentId: id,
   })
   const back = `($exists(${mark}.${mark}) ? ${mark}.${mark} : ${mark})`
@@ -128,6 +133,34 @@ function drawLoop(drawing: EdgeDrawing, { node, members }: LoopBlock): void {
   addEdge(drawing, { id: `${id}__list`, handle: null }, id)
   addEdge(drawing, { id: `${id}__back`, handle: null }, mark)
   addEdge(drawing, { id, handle: null }, `${id}__done`)
+  if (kept.length > 0) drawKept(drawing, node, mark, kept)
+}
+
+/** Behind a loop, the last outputs of nodes in it that are read there; none of a node that was never executed. */
+function drawKept(
+  drawing: EdgeDrawing,
+  node: SourceNode,
+  mark: string,
+  kept: ReturnType<typeof listKept>,
+): void {
+  const id = drawing.ids.get(node.name)!
+  const short = node.name.slice(0, 150)
+  const last = (exit: string) =>
+    `($nodes.${id}.items.($exists(${mark}.${exit}) ? ${mark}.${exit} : ${exit}))[-1]`
+  const cases = kept.map(({ exit }) => ({ handle: exit, condition: `$exists(${last(exit)})` }))
+  addHelper(drawing, node, {
+    id: `${id}__kept`,
+    name: `${short} (last outputs)`,
+    type: 'SWITCH',
+    config: { cases, all: true },
+  })
+  addEdge(drawing, { id, handle: null }, `${id}__kept`)
+  for (const one of kept) {
+    const config = { expression: `{"items": [${last(one.exit)}.items]}` }
+    addHelper(drawing, node, { id: one.id, name: one.name.slice(0, 200), type: 'TRANSFORM', config })
+    addEdge(drawing, { id: `${id}__kept`, handle: one.exit }, one.id)
+    addEdge(drawing, { id: one.id, handle: null }, `${id}__done`)
+  }
 }
 
 /** Connections that lead back to a node before them, besides those that end a batch of a loop or a round of a circle. */

@@ -20,7 +20,7 @@ export type EdgeDrawing = {
   exits: Map<CircleBlock, string[]>
   /** Of the nodes that are repeated. */
   readers: Readers
-  /** Nodes of circles that are read behind them: a helper there has their name and id, and they have others. */
+  /** Nodes of circles and loops that are read behind them: a helper there has their name and id, and they have others. */
   readBehind: ReadonlySet<string>
   reporterOf: (node: string | null) => ProblemReporter
   /** The id of the FOR_EACH or REPEAT around a node. */
@@ -64,14 +64,31 @@ export function repeatId(ids: ReadonlyMap<string, string>, { head }: CircleBlock
   return `${ids.get(head)}__again`
 }
 
-/** The id of the node of ours that has the last output of one that is read behind its circle. */
-export function idBehind(id: string): string {
+/** The id of the node of ours that has the last output of one that is read behind its circle or loop. */
+function idBehind(id: string): string {
   return id.replace(INNER, '')
 }
 
 const INNER = /__inner$/
 
-/** The id of a node that is read behind its circle. */
+/**
+ * The nodes of a loop or circle whose last output is read behind it, and by which node of ours it leaves them. One that
+ * leaves by several outputs has no list that could be kept. `parentId`: the FOR_EACH or REPEAT.
+ */
+export function listKept(
+  { readBehind, built, loopAround }: EdgeDrawing,
+  members: ReadonlySet<string>,
+  parentId: string,
+): { name: string; id: string; exit: string }[] {
+  const own = [...members].filter((name) => readBehind.has(name))
+  return own.flatMap((name) => {
+    const { id, exit, mapped } = built.get(name)!
+    const isKept = loopAround(name) === parentId && !mapped.handles
+    return isKept ? [{ name, id: idBehind(id), exit }] : []
+  })
+}
+
+/** The id of a node that is read behind its circle or loop. */
 export function idInside(id: string): string {
   return `${id}__inner`
 }

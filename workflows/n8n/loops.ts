@@ -16,14 +16,22 @@ export function readLoopOutputs({ version }: SourceNode): { loop: number; done: 
 }
 
 /** How many items a batch of a Loop Over Items node has. Throws an Error that says why it cannot become a loop here. */
-export function readBatchSize({ parameters }: SourceNode): number {
-  const { batchSize = 1, options } = parameters
+export function readBatchSize(node: SourceNode): number {
+  const { batchSize = 1, options } = node.parameters
   const size = Number(plainText(batchSize))
   if (!Number.isInteger(size) || size < 1)
     throw new Error('the size of its batches is not known before it is executed')
   const { reset = false } = Object(options)
-  if (reset !== false) throw new Error('it begins again in the middle of its loop ("reset")')
+  if (reset !== false && !resetsWhenDone(node))
+    throw new Error('it begins again in the middle of its loop ("reset")')
   return size
+}
+
+/** Whether a loop begins again when it is over and comes to items once more, as each does here. */
+export function resetsWhenDone({ name, parameters }: SourceNode): boolean {
+  const read =
+    /^=\s*\{\{\s*\$(?:node\[|\()\s*(["'])(.*?)\1\s*[\])]\.context(?:\.done|\[\s*["']done["']\s*\])\s*;?\s*\}\}\s*$/
+  return read.exec(String(Object(parameters.options).reset))?.[2] === name
 }
 
 /** Why no loop can begin with this node, whatever is connected to it. */

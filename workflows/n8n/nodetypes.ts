@@ -13,6 +13,7 @@ import { MERGE_MAPPERS } from './nodes/merge.ts'
 import { MODEL_MAPPERS } from './nodes/models.ts'
 import { mapSet } from './nodes/set.ts'
 import { TABLE_MAPPERS } from './nodes/tables.ts'
+import { TEAM_MAPPERS } from './nodes/team.ts'
 import { mapUnknownTrigger, TRIGGER_MAPPERS } from './nodes/triggers.ts'
 import { VALUE_MAPPERS } from './nodes/values.ts'
 import { createPlaceholder } from './parts.ts'
@@ -27,6 +28,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...MERGE_MAPPERS,
   ...VALUE_MAPPERS,
   ...TABLE_MAPPERS,
+  ...TEAM_MAPPERS,
   ...DATABASE_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,

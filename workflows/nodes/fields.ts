@@ -161,3 +161,18 @@ export function demandKeys<T extends { operation?: unknown }>(needs: Record<stri
     }
   })
 }
+
+/** Refuses keys of a config that have no meaning in its `operation`: `allowed` has those of each. */
+export function allowKeys<T extends { operation?: unknown }>(allowed: Record<string, string[]>) {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const config = dataset.value as Record<string, unknown>
+    const own = allowed[String(config.operation)] ?? []
+    for (const key of new Set(Object.values(allowed).flat())) {
+      if (config[key] === undefined || own.includes(key)) continue
+      const path = { type: 'object', origin: 'value', input: config, key, value: config[key] } as const
+      const message = `has no meaning in the operation ${config.operation}`
+      addIssue({ message, path: [path as v.ObjectPathItem] })
+    }
+  })
+}

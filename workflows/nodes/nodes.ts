@@ -17,6 +17,7 @@ import { MODEL_NODES } from './models.ts'
 import type { NodeType } from './nodetype.ts'
 import { PAUSE_NODES } from './pauses.ts'
 import { TABLE_NODES } from './tables.ts'
+import { TEAM_NODES } from './team.ts'
 import { TRIGGER_NODES } from './triggers.ts'
 import { WEBHOOK_NODES } from './webhooks.ts'
 
@@ -33,6 +34,7 @@ export const NODES = {
   ...FORMAT_NODES,
   ...DATABASE_NODES,
   ...TABLE_NODES,
+  ...TEAM_NODES,
   ...MESSAGE_NODES,
   ...MODEL_NODES,
   ...MEDIA_NODES,

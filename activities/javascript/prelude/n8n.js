@@ -180,10 +180,9 @@
       },
     })
   }
-  const nodeAtIndex = (name) => {
+  const nodeAtIndex = (name, at = index()) => {
     const item = () => {
       const all = wrap(outputOf(name))
-      const at = index()
       if (all.length <= at)
         refuse(`"${name}" node has ${all.length} item(s) but you're trying to access item ${at}`)
       return all[at]
@@ -199,6 +198,34 @@
         return item().binary ?? {}
       },
       runIndex: 0,
+    })
+  }
+
+  const nodesAt = (at) =>
+    new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name, at)) })
+
+  /** What an expression sees that is evaluated for another item of the same node. */
+  const itemAt = (which, ...given) => {
+    onlyFirst(given)
+    const at = Number(which)
+    const own = () => {
+      const all = wrap(items())
+      return all[at] ?? refuse(`the node has ${all.length} item(s) but you're trying to access item ${which}`)
+    }
+    return offer(`$item(${which})`, {
+      get $json() {
+        return own().json
+      },
+      get $data() {
+        return own().json
+      },
+      get $binary() {
+        return own().binary ?? {}
+      },
+      get $node() {
+        return nodesAt(at)
+      },
+      $itemIndex: at,
     })
   }
 
@@ -248,8 +275,7 @@
     $prevNode: () => refuse("$prevNode is not available: write $('name of the node'), or the name itself"),
     $now: now,
     $today: () => now().set({ hour: 0, minute: 0, second: 0, millisecond: 0 }),
-    $node: () =>
-      new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : nodeAtIndex(name)) }),
+    $node: () => nodesAt(),
   }
   for (const [name, read] of Object.entries(variables)) kit.read(name, read)
 
@@ -325,6 +351,8 @@
     $$value: (evaluate, changes) =>
       withCopies(changes, () => {
         const value = attempt(evaluate)
+        // As JSON it would be nothing: readValue in evaluate.ts makes it a number again.
+        if (value === Infinity || value === -Infinity) return { $$infinite: value > 0 }
         if (typeof value !== 'function') return value
         return refuse(
           value === globalThis.DateTime
@@ -359,6 +387,7 @@
       }
       return values
     },
+    $$itemAt: itemAt,
     $$optional: (value, go) => (value === undefined || value === null ? undefined : go(value)),
     $$bind: (target, name) => {
       const method = target[name]

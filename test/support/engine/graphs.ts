@@ -153,6 +153,22 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', keep: 'SUCCESS', look: 'SUCCESS', wrong: 'FAILED' },
     },
+    team: {
+      nodes: [
+        start,
+        { id: 'list', type: 'TEAM_READ', config: { operation: 'listWorkflows', limit: 1 } },
+        {
+          id: 'gone',
+          type: 'TEAM_READ',
+          onError: 'CONTINUE',
+          config: { operation: 'getExecution', id: '01a2242b-19b9-7363-9c1e-000000000000' },
+        },
+      ],
+      edges: edges('start -> list', 'list -> gone'),
+      data: {},
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', list: 'SUCCESS', gone: 'FAILED' },
+    },
     scheduled: {
       nodes: [
         { ...start, type: 'SCHEDULE_TRIGGER', config: { cron: '0 0 1 1 *' } },

@@ -259,3 +259,40 @@ test('headers of a response that a workflow may not set are left out and reporte
     },
   ])
 })
+
+test("n8n's own node reads what the team has, says that it looks otherwise, and stops where it changes something", () => {
+  const nodes: Parameters<typeof createDocument>[0] = {
+    Start: ['manualTrigger'],
+    All: ['n8n', { filters: {} }],
+    Failed: ['n8n', { resource: 'execution', filters: { status: 'error' }, limit: 5 }],
+    One: ['n8n', { operation: 'get', workflowId: { __rl: true, mode: 'id', value: '={{ $json.id }}' } }],
+    Run: ['n8n', { resource: 'execution', operation: 'get', executionId: '={{ $json.id }}', options: {} }],
+    Tagged: ['n8n', { filters: { tags: 'mcp' } }],
+    Off: ['n8n', { operation: 'deactivate', workflowId: 'x' }],
+    Other: ['n8n', { operation: 'get', workflowId: 'x' }],
+  }
+  const { nodes: made, report } = importDocument(
+    createDocument(
+      nodes,
+      ...Object.keys(nodes)
+        .slice(1)
+        .map((name) => `Start -> ${name}`),
+    ),
+  )!
+  const shown = Object.fromEntries(made.map(({ id, type, config }) => [id, [type, config]]))
+  const read = (config: object) => ['TEAM_READ', config]
+  expect(shown).toMatchObject({
+    All: read({ operation: 'listWorkflows', whole: true, output: 'list' }),
+    Failed: read({ operation: 'listExecutions', status: 'FAILED', output: 'list', limit: 5 }),
+    One: read({ operation: 'getWorkflow', id: '={{ $json.id }}' }),
+    Run: read({ operation: 'getExecution', id: '={{ $json.id }}' }),
+    Tagged: ['STOP_AND_ERROR', {}],
+    Off: ['STOP_AND_ERROR', {}],
+    Other: ['STOP_AND_ERROR', {}],
+  })
+  const said = (node: string) =>
+    report.problems.filter((one) => one.node === node).map(({ message }) => message)
+  expect(said('All').join()).toContain('look otherwise than in n8n')
+  expect(said('Tagged').join()).toContain('by a part of their names')
+  expect(said('Off').join()).toContain('by the API')
+})

@@ -42,6 +42,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   HTTP_REQUEST: ['Calls', 'globe', 'HTTP request'],
   DATABASE_QUERY: ['Calls', 'database', 'Database query'],
   DATA_TABLE: ['Calls', 'database', 'Data table'],
+  TEAM_READ: ['Calls', 'flow', 'Workflows and executions'],
   SEND_EMAIL: ['Calls', 'mail', 'Send an e-mail'],
   CHAT_MESSAGE: ['Calls', 'chat', 'Send a chat message'],
   RESPOND_TO_WEBHOOK: ['Calls', 'reply', 'Respond to the webhook'],

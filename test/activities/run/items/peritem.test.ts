@@ -76,6 +76,21 @@ test('IF_ELSE sends each item by its handle, and both branches run', async () =>
   })
 })
 
+test('a SWITCH that takes all cases leaves by each that holds, also where it does not work on items', async () => {
+  const cases = [1, 2, 3].map((n) => ({ handle: `c${n}`, condition: `{{ $input.n < ${n} }}` }))
+  const nodes = ['c1', 'c2', 'c3'].map((id) => ({ id, type: 'NO_OP', config: {} }))
+  const run = await host.run(
+    {
+      nodes: [start, { id: 'which', type: 'SWITCH', config: { cases, all: true } }, ...nodes],
+      edges: edges('start -> which', 'which:c1 -> c1', 'which:c2 -> c2', 'which:c3 -> c3'),
+    },
+    { n: 1 },
+  )
+  expect(run.nodeExecutions.map(({ nodeId }) => nodeId)).toEqual(['start', 'which', 'c2', 'c3'])
+  expect(nodeOf(run, 'which').handles).toEqual(['c2', 'c3'])
+  expect(run.outputData).toEqual({ c2: { n: 1 }, c3: { n: 1 } })
+})
+
 test('a branch without items is not taken, and what stands behind it does not run', async () => {
   const run = await host.run(
     graph(
