@@ -27,10 +27,10 @@ export type ActionCall = {
 const WAY = 'Look there before it is done again, or set `repeat` if twice is better than never'
 
 /**
- * Carries out an action, and resolves to its output. Of an action that must not be repeated each request that changes
- * something is sent at most once, whatever happens to the attempts: its answer is stored, and later attempts go on with
- * that. Throws a NodeFailure: `Http<status>` for what the service refuses (retried: 408, 425, 429 and 5xx), OutcomeUnknown
- * if it is not known whether a request was carried out, and those of expressions.
+ * Carries out an action, and resolves to its output. If it must not be repeated, each request that changes something is
+ * sent at most once, whatever happens to the attempts: its answer is stored, and later attempts go on with that. Throws a
+ * NodeFailure: `Http<status>` for what the service refuses (retried: 408, 425, 429 and 5xx), OutcomeUnknown if it is not
+ * known whether a request was carried out, and those of expressions.
  */
 export async function callAction(context: NodeContext, call: ActionCall): Promise<unknown> {
   const evaluator = context.evaluator.under({ rules: NEWEST_RULES, strict: false })

@@ -18,7 +18,7 @@ export type ActionSettings = {
 
 /**
  * All that a call of an action needs. The input is held against the action's schema: throws a NodeFailure (InvalidInput)
- * with everything that is wrong; InvalidConfig for an address that is none, and the failures of openPass.
+ * with everything that is wrong, InvalidConfig for an address that cannot be one, and the failures of openPass.
  */
 export async function prepareCall(
   context: NodeContext,

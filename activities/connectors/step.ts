@@ -18,10 +18,10 @@ import type { Handover } from '../send/once.ts'
 import type { ActionCall } from './call.ts'
 import { placeParameters } from './parameters.ts'
 
-/** The answer to a request of an action. `body` is JSON, a text or a file value; null if there is none. */
+/** The answer to a request of an action. `body` is JSON, a text, a file value, or null. */
 export type Answer = { status: number; headers: Record<string, string>; body: unknown; bytes: number }
 
-/** What is known of a request beyond its step: that which leads to a further page. */
+/** The part of a request beyond its step: that which leads to a further page. */
 export type Further = { url?: string; query?: Record<string, unknown>; body?: Record<string, unknown> }
 
 const UNNOTED: Handover = { begin: async () => {}, refused: () => {} }

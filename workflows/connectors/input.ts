@@ -6,7 +6,7 @@ import type { JsonSchema } from './connector.ts'
 type InputProblem = { path: Path; message: string }
 
 /**
- * What of an input is wrong whatever its expressions give: keys that the action does not have, required ones that are
+ * The faults of an input whatever its expressions give: keys that the action does not have, required ones that are
  * missing (unless it is only `partial`), and values of another type or none of the choices. The rest is checked when it is
  * computed, against the whole schema.
  */

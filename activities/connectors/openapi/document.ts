@@ -15,7 +15,7 @@ const NOTHING = { input: null, nodes: {}, trigger: null, vars: {}, execution: {}
  * Reads an OpenAPI document in a process of its own, which ends after it. Throws a NodeFailure for one that cannot be read,
  * or takes more than 30 s or 512 MB.
  */
-export async function readDocument(openapi: string, options: OpenApiOptions): Promise<ReadDocument> {
+export async function readOpenApiDocument(openapi: string, options: OpenApiOptions): Promise<ReadDocument> {
   const evaluator = createEvaluator(LIMITS)
   try {
     return (await evaluator.convert({ kind: 'openapi', openapi, options }, NOTHING)) as ReadDocument

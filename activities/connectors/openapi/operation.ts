@@ -11,8 +11,8 @@ import type { OpenApiOptions } from './read.ts'
 import { fillServer } from './read.ts'
 import { type Doc, detach, resolve } from './refs.ts'
 
-/** An operation of a document, with the path item in which it stands. */
-export type Operation = { path: string; method: string; item: Doc; own: Doc }
+/** An operation of a document, with its path item. */
+export type ApiOperation = { path: string; method: string; item: Doc; own: Doc }
 
 /** The part of an input that a piece of a request becomes. */
 export type InputPart = { properties: Record<string, unknown>; required: string[] }
@@ -22,7 +22,7 @@ const MAX_TEXT = 1_000
 /** The action that an operation is. Throws an Error that says why it cannot be one. */
 export function readOperation(
   doc: Doc,
-  operation: Operation,
+  operation: ApiOperation,
   options: OpenApiOptions,
 ): { id: string; action: ConnectorAction } {
   const { path, method, item, own } = operation
@@ -74,7 +74,7 @@ export function readOperation(
 
 const ALL_PAGES = 'allPages'
 
-function nameAction({ path, method, own }: Operation): string {
+function nameAction({ path, method, own }: ApiOperation): string {
   const given = textOf(own.operationId) ?? `${method}_${path}`
   return (
     given
@@ -89,7 +89,7 @@ const OWN_HEADERS = new Set(['accept', 'content-type', 'authorization'])
 
 type Read = Parameter & { schema: JsonSchema; required: boolean }
 
-function readParameters(doc: Doc, { item, own }: Operation): Read[] {
+function readParameters(doc: Doc, { item, own }: ApiOperation): Read[] {
   const found = new Map<string, Read>()
   for (const given of [item.parameters, own.parameters].flatMap((list) =>
     Array.isArray(list) ? list : [],

@@ -4,13 +4,13 @@ import { parse as parseYaml } from 'yaml'
 import type { ConnectorAction } from '../../../workflows/connectors/connector.ts'
 import { isObject } from '../../../workflows/json.ts'
 import { quoteShort } from '../../../workflows/problem.ts'
-import { type Operation, readOperation } from './operation.ts'
+import { type ApiOperation, readOperation } from './operation.ts'
 import type { Doc } from './refs.ts'
 import { resolve } from './refs.ts'
-import { readSignIn, type SignIn } from './signin.ts'
+import { readSignIn, type SchemeSignIn } from './signin.ts'
 
 /** What a document says of a service. `problems` say what of it cannot be used, and why. */
-export type ReadDocument = SignIn & {
+export type ReadDocument = SchemeSignIn & {
   title: string
   summary: string
   /** Undefined where the document says none, or one that is `relative` to its own address. */
@@ -51,7 +51,7 @@ export function readOpenApi(text: string, options: OpenApiOptions): ReadDocument
     for (const method of METHODS) {
       if (!isObject(item[method])) continue
       if (++count > MAX_OPERATIONS) throw new Error(`has more than ${MAX_OPERATIONS} operations`)
-      const operation: Operation = { path, method, item, own: item[method] }
+      const operation: ApiOperation = { path, method, item, own: item[method] }
       try {
         const { id, action } = readOperation(doc, operation, options)
         actions[nameAnew(actions, id)] = action

@@ -3,7 +3,7 @@ import { isObject, setOwn } from '../../../workflows/json.ts'
 
 export type Doc = Record<string, unknown>
 
-/** The most characters of JSON of a schema with all that it refers to. What is beyond becomes a schema that takes any value. */
+/** The most characters of a schema with all that it refers to. Beyond that it takes any value. */
 const MAX_SCHEMA = 65_536
 
 /** How many references may follow each other. */
@@ -42,7 +42,7 @@ export function resolve(doc: Doc, value: unknown): Doc | undefined {
 }
 
 /**
- * A schema that needs nothing of its document: what it refers to stands in its `$defs`, each once, so that schemas that
+ * A schema that needs nothing of its document: what it refers to is in its `$defs`, each once, so that schemas that
  * refer to themselves stay what they are.
  */
 export function detach(doc: Doc, schema: unknown): JsonSchema {
