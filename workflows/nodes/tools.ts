@@ -201,8 +201,14 @@ export type ToolOf<K extends ToolKind> = Extract<Tool, { type: K }>
 const toolField = v.variant(
   'type',
   [
-    ...[TOOLS.HTTP, TOOLS.SUB_WORKFLOW, TOOLS.CODE, TOOLS.DATABASE_QUERY, TOOLS.DATA_TABLE],
-    ...[TOOLS.CONNECTOR, TOOLS.MCP, TOOLS.RUN],
+    TOOLS.HTTP,
+    TOOLS.SUB_WORKFLOW,
+    TOOLS.CODE,
+    TOOLS.DATABASE_QUERY,
+    TOOLS.DATA_TABLE,
+    TOOLS.CONNECTOR,
+    TOOLS.MCP,
+    TOOLS.RUN,
   ],
   `must be one of ${TOOL_KINDS.join(', ')}`,
 )
