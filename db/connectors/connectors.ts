@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { BUILT_IN, findInCatalog } from '../../workflows/connectors/catalog.ts'
-import type { Connector, ConnectorAction, JsonSchema } from '../../workflows/connectors/connector.ts'
+import type { ActionSchema, Connector, ConnectorAction } from '../../workflows/connectors/connector.ts'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
@@ -45,7 +45,7 @@ export type ConnectorDetail = ConnectorItem & {
 /** An action as people and programs see it. */
 export type ShownAction = Pick<ConnectorAction, 'name' | 'summary' | 'input' | 'safety'> & {
   id: string
-  output: JsonSchema | null
+  output: ActionSchema | null
 }
 
 /** What a connector is made of. */

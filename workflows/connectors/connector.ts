@@ -1,6 +1,6 @@
 import type { HTTP_METHODS } from '../nodes/fields.ts'
 
-export type JsonSchema = Record<string, unknown>
+export type ActionSchema = Record<string, unknown>
 
 /** A value whose strings may be expressions in `{{ }}`. */
 type Template = unknown
@@ -37,8 +37,8 @@ export type ConnectorAction = {
   name: string
   summary: string
   /** A JSON Schema of an object. Each property has a `title` and a `description`: forms show them. */
-  input: JsonSchema
-  output?: JsonSchema
+  input: ActionSchema
+  output?: ActionSchema
   safety: Safety
   steps: readonly ConnectorStep[]
   /** What the node outputs. Without it the answer to the last step. */

@@ -1,5 +1,6 @@
 import { createEvaluator } from '../../expressions/evaluator.ts'
-import type { OpenApiOptions, ReadDocument } from './read.ts'
+import type { OpenApiOptions } from './parts.ts'
+import type { ReadDocument } from './read.ts'
 
 /** The most characters of a document, and of what is read out of it. */
 export const MAX_DOCUMENT = 20 * 1024 * 1024

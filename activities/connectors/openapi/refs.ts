@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../../workflows/connectors/connector.ts'
+import type { ActionSchema } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 
 export type Doc = Record<string, unknown>
@@ -45,7 +45,7 @@ export function resolve(doc: Doc, value: unknown): Doc | undefined {
  * A schema that needs nothing of its document: what it refers to is in its `$defs`, each once, so that schemas that
  * refer to themselves stay what they are.
  */
-export function detach(doc: Doc, schema: unknown): JsonSchema {
+export function detach(doc: Doc, schema: unknown): ActionSchema {
   const defs: Record<string, unknown> = {}
   const names = new Map<string, string>()
   const waiting: string[] = []
@@ -83,7 +83,7 @@ export function detach(doc: Doc, schema: unknown): JsonSchema {
     return made
   }
 
-  const own = copy(schema, 0) as JsonSchema
+  const own = copy(schema, 0) as ActionSchema
   for (let ref = waiting.shift(); ref !== undefined; ref = waiting.shift())
     setOwn(defs, names.get(ref)!, copy(follow(doc, ref) ?? {}, 0))
   return Object.keys(defs).length > 0 ? { ...own, $defs: defs } : own
