@@ -76,6 +76,7 @@ export function detach(doc: Doc, schema: unknown): ActionSchema {
     }
     const made: Doc = {}
     for (const [key, one] of Object.entries(value)) {
+      if (key === 'pattern' && !isPattern(one)) continue
       if (LEFT_OUT.has(key) || (key.startsWith('x-') && !isObject(one) && depth === 0)) continue
       chars += key.length + 3
       setOwn(made, key, copy(one, depth + 1))
@@ -87,6 +88,16 @@ export function detach(doc: Doc, schema: unknown): ActionSchema {
   for (let ref = waiting.shift(); ref !== undefined; ref = waiting.shift())
     setOwn(defs, names.get(ref)!, copy(follow(doc, ref) ?? {}, 0))
   return Object.keys(defs).length > 0 ? { ...own, $defs: defs } : own
+}
+
+/** Whether a pattern is one of JSON Schema, whose patterns are Unicode's: others would make the whole schema unusable. */
+function isPattern(text: unknown): boolean {
+  try {
+    new RegExp(String(text), 'u')
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** What a schema of OpenAPI has that neither checks a value nor helps to write one. */
