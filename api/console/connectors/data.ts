@@ -47,11 +47,13 @@ export async function listOptions(id: string, property: string, call: Call) {
   return options
 }
 
-export async function createConnector(teamId: string, fields: { name: string; openapi: string }) {
+export async function createConnector(
+  teamId: string,
+  fields: { name: string; openapi: string; server?: string },
+) {
   return write(read(api.api.connectors.$post({ json: { teamId, ...fields } })))
 }
 
-export async function deleteConnector(id: string, force: boolean): Promise<void> {
-  const query = force ? { force: 'true' as const } : {}
-  await write(read(api.api.connectors[':id'].$delete({ param: { id }, query })))
+export async function deleteConnector(id: string): Promise<void> {
+  await write(read(api.api.connectors[':id'].$delete({ param: { id }, query: {} })))
 }
