@@ -126,7 +126,7 @@ export function isUnsent(error: HttpError): boolean {
 }
 
 /** What a vendor's body says: the message of its JSON, in the forms that vendors use, or the body itself. */
-function findMessage(text: string): string {
+export function findMessage(text: string): string {
   const value = parse(text)
   // Google answers a stream that fails with a list.
   const body = Array.isArray(value) ? value[0] : value

@@ -203,7 +203,7 @@ export function requestFailure(what: string, error: HttpError): NodeFailure {
 }
 
 /** The beginning of a response's text, without the secrets that were sent (or `opened`): servers like to echo them. */
-function excerptBody(text: string, request: HttpRequest, opened: string[] = []): string {
+export function excerptBody(text: string, request: HttpRequest, opened: string[] = []): string {
   const { url, headers = {}, body } = request
   const secrets = listRequestSecrets({ url, headers, body: typeof body === 'string' ? body : undefined })
   // A secret that is cut in two could not be found.

@@ -3,6 +3,7 @@ import { runAggregate } from './aggregate.ts'
 import { resumeApproval, runApproval } from './approval.ts'
 import { runChatMessage } from './chat.ts'
 import { runCode } from './code.ts'
+import { runConnector } from './connector.ts'
 import { runConvertToFile } from './convert.ts'
 import { runCrypto } from './crypto.ts'
 import { runCsv } from './csv.ts'
@@ -78,6 +79,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   XML: runXml,
   HTML: runHtml,
   HTTP_REQUEST: runHttpRequest,
+  CONNECTOR: runConnector,
   EXTRACT_FROM_FILE: runExtractFromFile,
   CONVERT_TO_FILE: runConvertToFile,
   DATABASE_QUERY: runDatabaseQuery,

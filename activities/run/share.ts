@@ -2,6 +2,7 @@ import type { Context } from '@temporalio/activity'
 import { findOwner } from '../../db/owners.ts'
 import type { Store } from '../../db/scope.ts'
 import type { GraphNode } from '../../workflows/graph/graph.ts'
+import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import { MAX_MAIL_BYTES } from '../../workflows/nodes/messages.ts'
 import { nodeType } from '../../workflows/nodes/nodes.ts'
 import type { Item } from '../../workflows/run/frame.ts'
@@ -108,6 +109,7 @@ export function createShares(store: Store, budget: Budget, returns = createRetur
 /** The most bytes that a node holds of what comes from outside of the run's values: an answer, or a file. */
 function findHeldBytes({ type, config }: GraphNode): number {
   if (type === 'HTTP_REQUEST') return readHeldBytes(config)
+  if (type === 'CONNECTOR') return MAX_ANSWER_BYTES
   if (type === 'DATABASE_QUERY') return MAX_SQL_BYTES
   if (type === 'CHAT_MESSAGE') return config.files === undefined ? 0 : HELD_FOR_CHAT * MAX_MAIL_BYTES
   if (type === 'AI_MEDIA') return findMediaBytes(config)

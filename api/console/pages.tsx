@@ -53,6 +53,7 @@ export const PAGES: readonly Page[] = [
   page('/credentials', 'Credentials', () => import('./credentials/list.tsx'), 'CredentialsPage', { group: 'Build', label: 'Credentials', icon: 'credentials', least: 'BUILDER', key: 'c' }),
   page('/variables', 'Variables', () => import('./variables/list.tsx'), 'VariablesPage', { group: 'Build', label: 'Variables', icon: 'variables', key: 'v' }),
   page('/tables', 'Tables', () => import('./tables/list.tsx'), 'DataTablesPage', { group: 'Build', label: 'Tables', icon: 'tables', key: 'b' }),
+  page('/connectors', 'Connectors', () => import('./connectors/list.tsx'), 'ConnectorsPage', { group: 'Build', label: 'Connectors', icon: 'link', key: 'n' }),
   page('/tables/:id', 'Table', () => import('./tables/page.tsx'), 'DataTablePage'),
 
   // Team

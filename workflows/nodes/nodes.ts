@@ -2,6 +2,7 @@ import { getOwn } from '../json.ts'
 import { AGENT_NODES } from './agents.ts'
 import { CALL_NODES } from './calls.ts'
 import { CODE_NODES } from './code.ts'
+import { CONNECTOR_NODES } from './connectors.ts'
 import { DATA_NODES } from './data.ts'
 import { DATABASE_NODES } from './databases.ts'
 import { DOCUMENT_NODES } from './documents.ts'
@@ -31,6 +32,7 @@ export const NODES = {
   ...ITEM_NODES,
   ...GROUP_NODES,
   ...CALL_NODES,
+  ...CONNECTOR_NODES,
   ...FORMAT_NODES,
   ...DATABASE_NODES,
   ...TABLE_NODES,

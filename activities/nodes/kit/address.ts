@@ -110,7 +110,7 @@ function isBlank(text: string): boolean {
  * An untrusted value in a path must name something: without a name `/users/` is all of them. Servers that decode twice, or
  * a slash too early, read dots and control characters in it as their own.
  */
-function demandName(value: string): void {
+export function demandName(value: string): void {
   if (isBlank(value)) throw invalidConfig('url', `has an empty value in its path: ${WHOLE}`)
   if (/\p{Cc}|%00/iu.test(value))
     throw invalidConfig('url', 'has a value with a control character in its path')

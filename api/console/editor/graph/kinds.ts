@@ -40,6 +40,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   AI_MEDIA: ['AI', 'sparkle', 'Speech and images'],
   GUARDRAIL: ['AI', 'shield', 'Guardrail'],
   HTTP_REQUEST: ['Calls', 'globe', 'HTTP request'],
+  CONNECTOR: ['Calls', 'link', 'Connector'],
   DATABASE_QUERY: ['Calls', 'database', 'Database query'],
   DATA_TABLE: ['Calls', 'database', 'Data table'],
   TEAM_READ: ['Calls', 'flow', 'Workflows and executions'],

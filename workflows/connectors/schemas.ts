@@ -1,0 +1,52 @@
+import type { ActionSchema } from './connector.ts'
+
+/** The pieces of which the tables in `vendors/` write their inputs. Each has a title and a sentence: forms show them. */
+type More = ActionSchema
+
+const of =
+  (own: ActionSchema) =>
+  (title: string, description: string, more: More = {}): ActionSchema => ({
+    ...own,
+    title,
+    description,
+    ...more,
+  })
+
+export const text = of({ type: 'string' })
+/** A text that must not be empty, such as an id. */
+export const name = of({ type: 'string', minLength: 1 })
+export const flag = of({ type: 'boolean' })
+export const wholeNumber = of({ type: 'integer' })
+/** An object of any keys. */
+export const record = of({ type: 'object' })
+/** A value of any type. */
+export const anything = of({})
+/** A file of the execution. */
+export const file = of({ type: 'object', 'x-file': true })
+
+/** One of some values; `labels` say what they mean, in their order. */
+export function choice(
+  values: string[],
+  title: string,
+  description: string,
+  labels?: string[],
+): ActionSchema {
+  return { type: 'string', enum: values, title, description, ...(labels ? { 'x-labels': labels } : {}) }
+}
+
+/** A list of entries; one that is no list is taken as a list of one where the form of the action says so. */
+export function list(items: ActionSchema, title: string, description: string, more: More = {}): ActionSchema {
+  return { type: 'array', items, title, description, ...more }
+}
+
+export function object(
+  properties: Record<string, ActionSchema>,
+  required: string[] = [],
+  more: More = {},
+): ActionSchema {
+  return { type: 'object', properties, required, additionalProperties: false, ...more }
+}
+
+/** How many entries are read at most. */
+export const limit = (most = 10_000): ActionSchema =>
+  wholeNumber('Limit', 'How many at most. Without it all, up to 10,000.', { minimum: 1, maximum: most })
