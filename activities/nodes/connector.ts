@@ -6,7 +6,8 @@ import type { HttpPass } from '../credentials/authorize.ts'
 import { checkJson } from '../jsonschema/check.ts'
 import { retryOutages } from '../run/outages.ts'
 import { invalidConfig, NodeFailure } from './kit/failure.ts'
-import type { NodeContext, NodeRunner } from './kit/node.ts'
+import { workedItem } from './kit/items.ts'
+import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 import { openPass } from './kit/pass.ts'
 
 /**
@@ -30,7 +31,16 @@ export const runConnector: NodeRunner = async (context) => {
     throw new NodeFailure(problems.map((one) => `input: ${one}`).join('; '), { type: 'InvalidInput' })
   const pass = await openSignIn(context, found, server)
   const call = { connector, action, server, input, pass, repeat: config.repeat === true }
-  return { output: await callAction(context, call) }
+  const answer = await callAction(context, call)
+  const output = config.output === 'input' ? workedItem(context) : answer
+  return { output, ...(action.each === undefined ? {} : pairEntries(context, input[action.each], output)) }
+}
+
+/** Which of the node's items each entry of the output came from, where the action has an entry for each of them. */
+function pairEntries({ input }: NodeContext, given: unknown, output: unknown): Pick<NodeResult, 'places'> {
+  const { items } = Object(input)
+  if (!Array.isArray(items) || given !== items || !Array.isArray(output)) return {}
+  return { places: { of: items, from: [...items.keys()] } }
 }
 
 function readServer({ connector }: FoundAction, given: unknown): string {
@@ -52,17 +62,21 @@ async function openSignIn(
 }
 
 /**
- * The input without what is null, and with numbers and booleans where a text says one and the schema wants one: queries
+ * The input with what its schema has as defaults, without what is null, and with numbers and booleans where a text says one and the schema wants one: queries
  * and templates with text around an expression give texts.
  */
 function fillInput({ properties }: JsonSchema, value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw invalidConfig('input', 'must be an object')
+  const usual = Object.entries(Object(properties)).flatMap(([key, one]) => {
+    const { default: given } = Object(one)
+    return given === undefined ? [] : [[key, given]]
+  })
   const filled = Object.entries(value).flatMap(([key, given]) => {
     const { type } = Object(Object(properties)[key])
     if (given === null && !(Array.isArray(type) && type.includes('null'))) return []
     return [[key, typeof given === 'string' ? readText(given, type) : given]]
   })
-  return Object.fromEntries(filled)
+  return Object.fromEntries([...usual, ...filled])
 }
 
 function readText(text: string, type: unknown): unknown {
