@@ -21,6 +21,8 @@ export type ActionCall = {
   pass: HttpPass | undefined
   /** Rather done twice than not at all. */
   repeat: boolean
+  /** Whether there may be further attempts, for which its requests are noted. */
+  noted: boolean
 }
 
 const WAY = 'Look there before it is done again, or set `repeat` if twice is better than never'
@@ -60,11 +62,16 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   const isAlone = call.action.steps.length === 1 && !step.pages
   // What the attempt may hold shrinks to its answer, unless others follow.
   const own: NodeContext = { ...rest, idempotencyKey: `${key}/${step.name}`, ...(isAlone ? { share } : {}) }
-  const changes = call.action.safety === 'ONCE' && !isReading(step.method) && !step.repeatable
-  const isNoted = step.keep || changes
-  if (!isNoted) return step.pages ? sendPages(own, call, step) : sendStep(own, call, step)
+  const isOnce = call.action.safety === 'ONCE' && !isReading(step.method) && !step.repeatable
+  const isNoted = call.noted && (step.keep || isOnce)
+  if (!isNoted) return (await isPaged(own, step)) ? sendPages(own, call, step) : sendStep(own, call, step)
   const repeat = call.repeat || step.keep === true
   const what = `The request of "${call.action.name}" to ${call.connector.title}`
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer
+}
+
+async function isPaged({ evaluator, bindings }: NodeContext, { pages }: ConnectorStep): Promise<boolean> {
+  if (!pages) return false
+  return pages.when === undefined || evaluator.test(pages.when, bindings)
 }

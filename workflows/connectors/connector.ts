@@ -76,6 +76,8 @@ export type ConnectorStep = {
   headers?: Record<string, Template>
   /** What is sent. Keys of an object whose value is null are left out. */
   body?: Template
+  /** The property of the input that is the body, or those that its object has. */
+  bodyOf?: string | readonly string[]
   bodyType?: 'json' | 'form' | 'text' | 'file' | 'multipart'
   contentType?: string
   /** How the answer is read: JSON where it says so (the default), a text, or a file of the execution. */
@@ -95,6 +97,8 @@ export type ConnectorStep = {
 
 /** How further pages are got. The answer is then the list of all their items. */
 export type ConnectorPages = {
+  /** Where the condition does not hold, only the first page is read, and the answer is what it is. */
+  when?: string
   /** The list in an answer, which the expression reads as `$item`. Without it the answer is the list. */
   items?: string
   /** What leads to the next page, in an answer; nothing at the last one. `link`: the address in its header Link. */
