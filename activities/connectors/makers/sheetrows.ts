@@ -43,19 +43,21 @@ export async function makeRows(reading: Reading): Promise<unknown[]> {
   const end = emptyRows === 'stop' ? found.findIndex(({ cells }) => !cells.some(isFilled)) : -1
   const kept = end < 0 ? found : found.slice(0, end)
   const rows = emptyRows === 'keep' ? kept : kept.filter(({ cells }) => cells.some(isFilled))
-  const titles = nameTitles(header.cells, found, Boolean(headerRow))
+  // A column of which nothing stands in the first row is a column, too: n8n has it, and expressions name it.
+  const width = headerRow ? 0 : lines[0]!.cells.length
+  const titles = nameTitles(header.cells, found, width)
   return writeLines(await filterRows(rows, titles, reading), titles)
 }
 
 type Title = { name: string; at: number }
 
-/** The columns that are not empty throughout, with their titles. */
-function nameTitles(header: Cells, rows: Line[], keepsEmpty: boolean): Title[] {
+/** The columns that are not empty throughout, or that are behind the first row, with their titles. */
+function nameTitles(header: Cells, rows: Line[], firstWidth: number): Title[] {
   const width = rows.reduce((most, { cells }) => Math.max(most, cells.length), header.length)
   const filled = Array.from({ length: width }, (_, at) => isFilled(header[at]))
   for (const { cells } of rows)
     for (const [at, cell] of cells.entries()) if (isFilled(cell)) filled[at] = true
-  const kept = [...filled.keys()].filter((at) => keepsEmpty || filled[at])
+  const kept = [...filled.keys()].filter((at) => at >= firstWidth || filled[at])
   // The number of the row is the column before the first one.
   return kept.map((at, place) => ({
     name: isFilled(header[at]) ? String(header[at]) : `col_${place + 1}`,
