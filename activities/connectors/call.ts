@@ -55,9 +55,9 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   const isAlone = call.action.steps.length === 1 && !step.pages
   // What the attempt may hold shrinks to its answer, unless others follow.
   const own: NodeContext = { ...rest, idempotencyKey: `${key}/${step.name}`, ...(isAlone ? { share } : {}) }
-  const isNoted = step.keep || (call.action.safety === 'ONCE' && !isReading(step.method))
+  const isNoted = step.keep || step.done || (call.action.safety === 'ONCE' && !isReading(step.method))
   if (!isNoted) return step.pages ? sendPages(own, call, step) : sendStep(own, call, step)
-  const repeat = call.repeat || step.keep === true
+  const repeat = call.repeat || step.keep === true || step.done !== undefined
   const what = `The request of "${call.action.name}" to ${call.connector.title}`
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer
