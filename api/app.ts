@@ -11,6 +11,7 @@ import { createBodyReader } from './bodies/away.ts'
 import { createChatMessageRoutes } from './chat/messages.ts'
 import { createReplyStreams } from './chat/replies.ts'
 import { createChatSessionRoutes } from './chat/sessions.ts'
+import { createConnectorRoutes } from './connectors/connectors.ts'
 import { createConsoleRoutes } from './console.ts'
 import { createCredentialRoutes } from './credentials/credentials.ts'
 import { createExtractRoutes } from './credentials/extract.ts'
@@ -144,6 +145,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createWidgetRoutes(deps))
     .route('/', createVariableRoutes())
     .route('/', createTableRoutes())
+    .route('/', createConnectorRoutes(deps))
     .route('/', createCredentialRoutes())
     .route('/', createExtractRoutes())
     .route('/', createCredentialTypeRoutes())

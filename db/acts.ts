@@ -53,6 +53,11 @@ export const ACTS = {
   TABLE_DELETED: { role: 'BUILDER', resource: 'DATA_TABLE' },
   /** By people and programs: what nodes write, their executions say. */
   TABLE_ROWS_CHANGED: { role: 'OPERATOR', resource: 'DATA_TABLE' },
+  CONNECTOR_CREATED: { role: 'BUILDER', resource: 'CONNECTOR' },
+  CONNECTOR_UPDATED: { role: 'BUILDER', resource: 'CONNECTOR' },
+  CONNECTOR_DELETED: { role: 'BUILDER', resource: 'CONNECTOR' },
+  /** One of its actions, by a person or a program, outside of executions. */
+  CONNECTOR_TRIED: { role: 'BUILDER', resource: 'CONNECTOR' },
   GUARDRAIL_RULE_CREATED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },
   GUARDRAIL_RULE_UPDATED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },
   GUARDRAIL_RULE_DELETED: { role: 'BUILDER', resource: 'GUARDRAIL_RULE' },

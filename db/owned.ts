@@ -9,6 +9,7 @@ import { type Lock, lockFor } from './locks.ts'
  */
 const LISTS = {
   audit_forwarders: { noun: 'forwarder', lock: 'forwarders' },
+  connectors: { noun: 'connector', unique: 'connectors_name' },
   credentials: { noun: 'credential', unique: 'credentials_team_id_name_key' },
   data_tables: { noun: 'data table', lock: 'dataTables', unique: 'data_tables_name' },
   guardrail_exemplars: { noun: 'exemplar', unique: 'guardrail_exemplars_name' },

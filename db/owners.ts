@@ -8,6 +8,7 @@ export type OwnedTable =
   | 'workflows'
   | 'executions'
   | 'variables'
+  | 'connectors'
   | 'dataTables'
   | 'credentials'
   | 'pauses'
@@ -20,6 +21,7 @@ const NOUNS: Record<OwnedTable, string> = {
   workflows: 'workflow',
   executions: 'execution',
   variables: 'variable',
+  connectors: 'connector',
   dataTables: 'data table',
   credentials: 'credential',
   pauses: 'approval',

@@ -398,6 +398,33 @@ export interface Callbacks {
   teamId: string;
 }
 
+export interface ConnectorActions {
+  action: unknown;
+  connectorId: string;
+  id: string;
+  place: number;
+  version: number;
+}
+
+export interface Connectors {
+  createdAt: Generated<Timestamp>;
+  id: string;
+  kind: string;
+  name: string;
+  summary: string;
+  teamId: string;
+  title: string;
+  updatedAt: Generated<Timestamp>;
+  version: number;
+}
+
+export interface ConnectorVersions {
+  connectorId: string;
+  createdAt: Generated<Timestamp>;
+  head: unknown;
+  version: number;
+}
+
 export interface CredentialConnects {
   credentialId: string;
   expiresAt: Timestamp;
@@ -1388,6 +1415,14 @@ export interface Variables {
   value: unknown;
 }
 
+export interface VersionConnectors {
+  connectorId: string;
+  connectorVersion: number;
+  named: string;
+  version: number;
+  workflowId: string;
+}
+
 export interface VersionCredentials {
   credentialId: string;
   version: number;
@@ -1524,6 +1559,9 @@ export interface DB {
   batchRuns: BatchRuns;
   blobs: Blobs;
   callbacks: Callbacks;
+  connectorActions: ConnectorActions;
+  connectors: Connectors;
+  connectorVersions: ConnectorVersions;
   credentialConnects: CredentialConnects;
   credentialOpens: CredentialOpens;
   credentials: Credentials;
@@ -1604,6 +1642,7 @@ export interface DB {
   telemetrySpans: TelemetrySpans;
   users: Users;
   variables: Variables;
+  versionConnectors: VersionConnectors;
   versionCredentials: VersionCredentials;
   versionTables: VersionTables;
   watches: Watches;

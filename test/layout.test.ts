@@ -17,6 +17,7 @@ const SUBJECTS: Record<string, string[]> = {
   audit: ['erasure', 'export', 'proofs', 'refusals', 'reports', 'retention', 'siem', 'verify'],
   bodies: [],
   chat: [],
+  connectors: ['openapi', 'vendors'],
   credentials: ['checks', 'oauth'],
   cron: [],
   database: [],

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Connector, ConnectorAction, ConnectorStep } from '../../workflows/connectors/connector.ts'
-import { isReading } from '../../workflows/connectors/connector.ts'
+import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
 import type { HttpPass } from '../credentials/authorize.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { sendOnce } from '../send/once.ts'
+import { findMaker } from './makers/makers.ts'
 import { sendPages } from './pages.ts'
 import { type Answer, sendStep } from './step.ts'
 
@@ -20,6 +21,8 @@ export type ActionCall = {
   pass: HttpPass | undefined
   /** Rather done twice than not at all. */
   repeat: boolean
+  /** Whether there may be further attempts, for which its requests are noted. */
+  noted: boolean
 }
 
 const WAY = 'Look there before it is done again, or set `repeat` if twice is better than never'
@@ -41,10 +44,14 @@ export async function callAction(context: NodeContext, call: ActionCall): Promis
   let last: unknown = null
   for (const step of call.action.steps) {
     if (step.when !== undefined && !(await evaluator.test(step.when, bindings))) continue
-    const { body, ...head } = await takeStep(own, call, step)
-    bindings.nodes[step.name] = body
-    bindings.args[step.name] = head
-    last = body
+    if (isMaking(step)) {
+      last = await findMaker(step.make)(await evaluator.render(step.of, bindings), own)
+    } else {
+      const { body, ...head } = await takeStep(own, call, step)
+      bindings.args[step.name] = head
+      last = body
+    }
+    bindings.nodes[step.name] = last
   }
   const { result } = call.action
   return result === undefined ? last : evaluator.render(result, bindings)
@@ -55,10 +62,16 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   const isAlone = call.action.steps.length === 1 && !step.pages
   // What the attempt may hold shrinks to its answer, unless others follow.
   const own: NodeContext = { ...rest, idempotencyKey: `${key}/${step.name}`, ...(isAlone ? { share } : {}) }
-  const isNoted = step.keep || step.done || (call.action.safety === 'ONCE' && !isReading(step.method))
-  if (!isNoted) return step.pages ? sendPages(own, call, step) : sendStep(own, call, step)
+  const isOnce = call.action.safety === 'ONCE' && !isReading(step.method) && !step.repeatable
+  const isNoted = call.noted && (step.keep || step.done || isOnce)
+  if (!isNoted) return (await isPaged(own, step)) ? sendPages(own, call, step) : sendStep(own, call, step)
   const repeat = call.repeat || step.keep === true || step.done !== undefined
   const what = `The request of "${call.action.name}" to ${call.connector.title}`
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer
+}
+
+async function isPaged({ evaluator, bindings }: NodeContext, { pages }: ConnectorStep): Promise<boolean> {
+  if (!pages) return false
+  return pages.when === undefined || evaluator.test(pages.when, bindings)
 }

@@ -8,7 +8,7 @@ import type { HttpResponse } from '../http/http.ts'
 import { HttpError } from '../http/httperror.ts'
 import { findMessage, isUnsent } from '../models/failures.ts'
 import { excerptBody, requestFailure } from '../nodes/http.ts'
-import { NodeFailure } from '../nodes/kit/failure.ts'
+import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { buildRequest } from '../nodes/kit/request.ts'
 import { readRetryAfter } from '../nodes/kit/retryafter.ts'
@@ -91,7 +91,8 @@ async function renderStep(
   const { evaluator, bindings } = context
   const placed = step.parameters && placeParameters(step.parameters, input)
   const path = placed ? placed.path(step.path) : step.path
-  const rendered = step.body === undefined ? undefined : await evaluator.render(step.body, bindings)
+  const given = step.bodyOf === undefined ? undefined : pickBody(input, step.bodyOf)
+  const rendered = step.body === undefined ? given : await evaluator.render(step.body, bindings)
   const body =
     isObject(rendered) && isObject(step.body) ? { ...withoutNulls(rendered), ...further.body } : rendered
   const args = { ...Object(bindings.args), body, query: further.query, headers: placed?.headers }
@@ -110,6 +111,12 @@ async function renderStep(
 }
 
 const ACCEPT = { json: 'application/json', text: '*/*', file: '*/*' }
+
+function pickBody(input: Record<string, unknown>, of: string | readonly string[]): unknown {
+  if (typeof of === 'string') return input[of]
+  const entries = Object.entries(input).filter(([key]) => of.includes(key))
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+}
 
 function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined))
@@ -130,7 +137,7 @@ function saveFile({ files }: NodeContext, step: ConnectorStep, name: string) {
     file?: FileValue
   } = { request: {} }
   if (step.answer !== 'file') return saving
-  if (!files) throw new Error('only attempts have files')
+  if (!files) throw invalidConfig('action', 'answers with a file, which only an execution can keep')
   saving.request = {
     saveBytes: MAX_FILE_BYTES,
     save: ({ status, headers }) => {

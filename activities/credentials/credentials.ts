@@ -27,7 +27,12 @@ export type Credentials = {
 }
 
 /** Who opens credentials, of which team. */
-type CredentialPlace = { teamId: string } & ({ workflowId: string } | { opener: Opening['opener'] })
+type CredentialPlace = { teamId: string } & (
+  | { workflowId: string }
+  | { opener: Opening['opener'] }
+  /** An entry of the audit says by itself that it was opened. */
+  | { opener: null }
+)
 
 /**
  * The credentials of one call of a node, of the workflow that it is in, or of another opener: opened in this process, for
@@ -41,7 +46,7 @@ export function createCredentials(store: Store, http: HttpClient, place: Credent
       if (typeof id !== 'string') throw invalidConfig('credentialId', 'must be the id of a credential')
       const opened = await openOrFail(store, place.teamId, id)
       const opener = 'opener' in place ? place.opener : ({ kind: 'WORKFLOW', id: place.workflowId } as const)
-      if (!counted.has(id))
+      if (opener && !counted.has(id))
         await countOpening(store, { teamId: place.teamId, credentialId: opened.id, opener })
       counted.add(id)
       for (const value of listSecretValues(opened)) secrets.add(value)

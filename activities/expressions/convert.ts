@@ -20,6 +20,10 @@ export async function convertFormat(conversion: FormatConversion): Promise<unkno
     const { validateJson } = await import('../jsonschema/validate.ts')
     return validateJson(JSON.parse(conversion.schema), JSON.parse(conversion.value))
   }
+  if (conversion.kind === 'openapi') {
+    const { readOpenApi } = await import('../connectors/openapi/read.ts')
+    return readOpenApi(conversion.openapi, conversion.options)
+  }
   if (conversion.kind === 'xml') {
     if ('parse' in conversion) return parseXml(conversion.parse, conversion)
     return buildXml(JSON.parse(conversion.build))

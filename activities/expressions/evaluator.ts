@@ -97,11 +97,13 @@ export function createEvaluator(
     patienceMs?: number
     /** How long an evaluation may take by the clock, which only a machine without processor time needs. */
     farMs?: number
+    /** The most characters of JSON of all results of one call. */
+    maxChars?: number
   } = {},
 ): Evaluator {
   // Twice as many as can work at once: a team never has more than half of them.
   const { timeoutMs = 1_000, heapMb = 128, processes = 2 * Math.min(4, availableParallelism()) } = options
-  const limits = { timeoutMs, heapMb, maxChars: MAX_RESULT }
+  const limits = { timeoutMs, heapMb, maxChars: options.maxChars ?? MAX_RESULT }
   const asker = { patienceMs: options.patienceMs ?? PATIENCE_MS }
   return createEvaluatorFor(
     createEvaluatorPool({ processes, farMs: options.farMs, ...limits }),
@@ -166,6 +168,11 @@ function createEvaluatorFor(
   }
 }
 
+const WHATS: Partial<Record<FormatConversion['kind'], string>> = {
+  schema: 'the JSON Schema',
+  openapi: 'the OpenAPI document',
+}
+
 async function convertAway(
   { pool, limits }: EvaluationDeps,
   conversion: FormatConversion,
@@ -175,7 +182,7 @@ async function convertAway(
   const reply = await pool.run(findQueueKey(bindings), () => job)
   if (reply.kind === 'values') return JSON.parse(reply.values[0]!)
   if (reply.kind !== 'error') throw describeReply(reply, [], limits)
-  const what = conversion.kind === 'schema' ? 'the JSON Schema' : `the ${conversion.kind.toUpperCase()}`
+  const what = WHATS[conversion.kind] ?? `the ${conversion.kind.toUpperCase()}`
   if (reply.cause === 'ERROR') {
     throw new NodeFailure(`${what} cannot be converted: ${reply.message}`, { type: 'InvalidInput' })
   }

@@ -1,3 +1,5 @@
+import type { OpenApiOptions } from '../connectors/openapi/read.ts'
+
 /** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
 export type HtmlPick = { selector: string; attribute?: string; all?: boolean }
 
@@ -31,3 +33,5 @@ export type FormatConversion =
   | { kind: 'schema'; schema: string; value: string }
   /** Where a text, which must be JSON, does not fit a JSON Schema, which is JSON. Gives a TextFit. */
   | { kind: 'schema'; schema: string; text: string }
+  /** What an OpenAPI document says of a service. Gives a ReadDocument. */
+  | { kind: 'openapi'; openapi: string; options: OpenApiOptions }

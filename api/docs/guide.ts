@@ -20,6 +20,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'expressions',
       'nodes',
       'credentials',
+      'connectors',
       'items',
       'loops-and-waits',
       'triggers',

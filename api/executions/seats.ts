@@ -12,6 +12,7 @@ type StreamKind =
   | 'event streams'
   | 'replies'
   | 'waiting requests'
+  | 'calls of connectors'
   | 'tests of credentials'
   | 'tests of forwarders'
   | 'tests of channels'

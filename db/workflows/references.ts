@@ -1,5 +1,6 @@
 import type { Graph } from '../../workflows/graph/graph.ts'
 import type { Problem } from '../../workflows/problem.ts'
+import { findConnectorProblems } from '../connectors/references.ts'
 import { findCredentialProblems } from '../credentials/references.ts'
 import { invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
@@ -7,16 +8,18 @@ import { findSubWorkflowProblems } from './subworkflows.ts'
 
 /**
  * Everything that a graph refers to, and that it may not: workflows and credentials that are none of the team's, or that
- * do not fit their nodes. `ownId` is the workflow that has the graph.
+ * do not fit their nodes, and actions of connectors that there are not. `ownId` is the workflow that has the graph.
  */
 export async function findReferenceProblems(
   store: Store,
   teamId: string,
   graph: Graph,
   ownId?: string,
+  how: { imported?: boolean } = {},
 ): Promise<Problem[]> {
   return [
     ...(await findSubWorkflowProblems(store, teamId, graph, ownId)),
+    ...(await findConnectorProblems(store, teamId, graph, how)),
     ...(await findUnusableCredentials(store, teamId, graph)),
   ]
 }
@@ -27,8 +30,9 @@ export async function checkReferences(
   teamId: string,
   graph: Graph,
   ownId: string,
+  how: { imported?: boolean } = {},
 ): Promise<void> {
-  const problems = await findReferenceProblems(store, teamId, graph, ownId)
+  const problems = await findReferenceProblems(store, teamId, graph, ownId, how)
   if (problems.length > 0) throw invalid(problems)
 }
 

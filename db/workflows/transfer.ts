@@ -4,6 +4,7 @@ import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { change, write } from '../change.ts'
+import { findMissingConnectors } from '../connectors/references.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
@@ -91,6 +92,7 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
       ...dropped,
       ...strangers,
       ...(await reportTables(scope, input.teamId, nodes)),
+      ...(await reportConnectors(scope, input.teamId, nodes)),
     ],
   })
   const secrets = isDocument(workflow) ? workflow.secrets : []
@@ -183,6 +185,16 @@ async function reportTables(scope: Scope, teamId: string, nodes: GraphNode[]): P
   return missing.map(({ at, named, path }) => {
     const within = path.reduce<string>(joinPath, `nodes[${at}].config`)
     const message = 'The team has no data table of this name: create one, or name another.'
+    return { node: nodes[at]!.name, path: within, kind: 'parameter', message, original: named } as const
+  })
+}
+
+/** Reports the connectors that the team does not have: one of that name is found as soon as there is one. */
+async function reportConnectors(scope: Scope, teamId: string, nodes: GraphNode[]): Promise<ImportProblem[]> {
+  const missing = await findMissingConnectors(scope.store.db, teamId, nodes)
+  return missing.map(({ at, named, path }) => {
+    const within = [...path, 'connector'].reduce<string>(joinPath, `nodes[${at}].config`)
+    const message = 'The team has no connector of this name: add one, or name another.'
     return { node: nodes[at]!.name, path: within, kind: 'parameter', message, original: named } as const
   })
 }

@@ -9,6 +9,7 @@ import { covers } from '../acts.ts'
 import { perDatabase } from '../cache.ts'
 import { change } from '../change.ts'
 import { json, type Tx } from '../connection.ts'
+import { noteConnectors } from '../connectors/users.ts'
 import { noteCredentials } from '../credentials/references.ts'
 import { Fault, missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
@@ -112,6 +113,7 @@ export async function addVersion(
     .execute()
   await noteCredentials(tx, workflowId, version, graph)
   await noteTables(tx, workflowId, version, graph)
+  await noteConnectors(tx, workflowId, version, graph)
 }
 
 /** A workflow's versions, the newest first (VIEWER). Throws NOT_FOUND. */

@@ -149,7 +149,7 @@ export async function createWorkflow(
         requests: imported !== undefined,
       })
       const version = { ...settled, graph: moved.graph, notes: settings.notes }
-      await checkReferences(store, teamId, version.graph, id)
+      await checkReferences(store, teamId, version.graph, id, { imported: imported !== undefined })
       const result = await tx
         .insertInto('workflows')
         .values({

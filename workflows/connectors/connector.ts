@@ -40,9 +40,24 @@ export type ConnectorAction = {
   input: JsonSchema
   output?: JsonSchema
   safety: Safety
-  steps: readonly ConnectorStep[]
+  steps: readonly (ConnectorStep | ConnectorMaking)[]
   /** What the node outputs. Without it the answer to the last step. */
   result?: Template
+  /** The property of the input that is a list, if the output has one entry for each of its entries, in their order. */
+  each?: string
+}
+
+/**
+ * Something that is worked out on the way, without a request: what later steps send, or what the action outputs. Only the
+ * tables in `vendors/` have such steps.
+ */
+export type ConnectorMaking = {
+  name: string
+  when?: string
+  /** The name of a function in `activities/connectors/makers/`. */
+  make: string
+  /** What it is given. */
+  of: Template
 }
 
 /**
@@ -61,6 +76,8 @@ export type ConnectorStep = {
   headers?: Record<string, Template>
   /** What is sent. Keys of an object whose value is null are left out. */
   body?: Template
+  /** The property of the input that is the body, or those that its object has. */
+  bodyOf?: string | readonly string[]
   bodyType?: 'json' | 'form' | 'text' | 'file' | 'multipart'
   contentType?: string
   /** How the answer is read: JSON where it says so (the default), a text, or a file of the execution. */
@@ -76,6 +93,8 @@ export type ConnectorStep = {
   done?: readonly number[]
   /** Its answer is stored, so that every attempt goes on with the same: for ids that are got before they are used. */
   keep?: true
+  /** It may be sent again, though the action as a whole must not be repeated: it sets values, or deletes what has a name. */
+  repeatable?: true
   pages?: ConnectorPages
   /** How the values of an input become parts of the request, by the rules of OpenAPI. */
   parameters?: readonly Parameter[]
@@ -83,6 +102,8 @@ export type ConnectorStep = {
 
 /** How further pages are got. The answer is then the list of all their items. */
 export type ConnectorPages = {
+  /** Where the condition does not hold, only the first page is read, and the answer is what it is. */
+  when?: string
   /** The list in an answer, which the expression reads as `$item`. Without it the answer is the list. */
   items?: string
   /** What leads to the next page, in an answer; nothing at the last one. `link`: the address in its header Link. */
@@ -105,9 +126,17 @@ export type Parameter = {
 }
 
 /** A list to choose from: what its steps answer, as [{value, label}]. */
-export type ConnectorOptions = { steps: readonly ConnectorStep[]; list: string; needs?: readonly string[] }
+export type ConnectorOptions = {
+  steps: readonly ConnectorStep[]
+  list: string
+  needs?: readonly string[]
+}
 
 /** Whether a request with this method changes nothing. */
 export function isReading(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+}
+
+export function isMaking(step: ConnectorStep | ConnectorMaking): step is ConnectorMaking {
+  return 'make' in step
 }

@@ -25,6 +25,7 @@ export const connectorFields = described(
     input: v.optional(computed(anyObject), {}),
     server: v.optional(literal('an address')),
     repeat: v.optional(v.boolean('must be true or false'), false),
+    output: v.optional(v.picklist(['answer', 'input'], 'must be answer or input'), 'answer'),
   },
   {
     connector:
@@ -36,6 +37,7 @@ export const connectorFields = described(
     input: 'What the action is given: an object with the keys that its form shows.',
     server: "Where the service is, if that is not the connector's own address.",
     repeat: 'Rather twice than never: does it again if nobody knows whether it was done.',
+    output: 'What goes on: what the service answers, or the input (with perItem: the item) as it came.',
   },
 )
 
