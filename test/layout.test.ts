@@ -51,7 +51,7 @@ const SUBJECTS: Record<string, string[]> = {
     ...['alerts', 'alerts/anomaly', 'channels', 'notices', 'playbooks', 'reports'],
     ...['shifts', 'shifts/drift', 'shifts/sentiment', 'telemetry', 'usage'],
   ],
-  n8n: ['ai', 'databases', 'nodes', 'send', 'signins'],
+  n8n: ['ai', 'connectors', 'databases', 'nodes', 'send', 'signins'],
   nodes: ['kit', 'lists', 'models'],
   operation: [],
   people: [],

@@ -63,9 +63,9 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   // What the attempt may hold shrinks to its answer, unless others follow.
   const own: NodeContext = { ...rest, idempotencyKey: `${key}/${step.name}`, ...(isAlone ? { share } : {}) }
   const isOnce = call.action.safety === 'ONCE' && !isReading(step.method) && !step.repeatable
-  const isNoted = call.noted && (step.keep || isOnce)
+  const isNoted = call.noted && (step.keep || step.done || isOnce)
   if (!isNoted) return (await isPaged(own, step)) ? sendPages(own, call, step) : sendStep(own, call, step)
-  const repeat = call.repeat || step.keep === true
+  const repeat = call.repeat || step.keep === true || step.done !== undefined
   const what = `The request of "${call.action.name}" to ${call.connector.title}`
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer

@@ -86,6 +86,11 @@ export type ConnectorStep = {
   fileName?: Template
   /** Statuses of 400 and more that are an answer like any other. */
   takes?: readonly number[]
+  /**
+   * Refusals that say it is done already: 404 of what is deleted, 409 of what is created with an id of ours. They are an
+   * answer where an earlier attempt may have sent the request, which is noted before it is sent, and else a failure.
+   */
+  done?: readonly number[]
   /** Its answer is stored, so that every attempt goes on with the same: for ids that are got before they are used. */
   keep?: true
   /** It may be sent again, though the action as a whole must not be repeated: it sets values, or deletes what has a name. */

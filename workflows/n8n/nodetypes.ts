@@ -1,4 +1,5 @@
 import { getOwn } from '../json.ts'
+import { CONNECTOR_MAPPERS } from './connectors/mappers.ts'
 import { DATABASE_MAPPERS } from './databases/mappers.ts'
 import type { SourceNode } from './document.ts'
 import { GOOGLE_MAPPERS } from './google/mappers.ts'
@@ -29,6 +30,7 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...VALUE_MAPPERS,
   ...TABLE_MAPPERS,
   ...DATABASE_MAPPERS,
+  ...CONNECTOR_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,
