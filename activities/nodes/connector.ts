@@ -1,6 +1,9 @@
 import { findActionOf, type NamedAction } from '../../db/connectors/find.ts'
+import { filesOf, withFiles } from '../../workflows/itemfiles.ts'
+import { isObject } from '../../workflows/json.ts'
 import { callAction } from '../connectors/call.ts'
 import { prepareCall } from '../connectors/prepare.ts'
+import { readFileValue } from '../files/files.ts'
 import { retryOutages } from '../run/outages.ts'
 import { invalidConfig } from './kit/failure.ts'
 import { workedItem } from './kit/items.ts'
@@ -10,8 +13,19 @@ import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
 export const runConnector: NodeRunner = async (context) => {
   const input = await context.evaluator.render(context.config.input ?? {}, context.bindings)
   const { answer, of } = await carryOut(context, input)
-  if (context.config.output === 'input') return { output: workedItem(context) }
+  const { output, file } = context.config
+  const item = output === 'input' ? workedItem(context) : {}
+  if (file !== undefined)
+    return { output: addFile(item, await context.evaluator.render(file, context.bindings), answer) }
+  if (output === 'input') return { output: item }
   return { output: answer, ...pairEntries(context, of, answer) }
+}
+
+/** The item with the file that the service has answered. */
+function addFile(item: unknown, name: unknown, answer: unknown): Record<string, unknown> {
+  if (!readFileValue(answer)) throw invalidConfig('file', 'is for actions that answer a file')
+  if (typeof name !== 'string' || name === '') throw invalidConfig('file', 'must be the name of a file')
+  return withFiles(isObject(item) ? item : {}, { ...filesOf(item), [name]: answer })
 }
 
 /** Which of the node's items each entry of the answer came from, if it has one for each of the list `of`. */

@@ -1,22 +1,18 @@
-import { type Fields, shapeEach } from '../ai/asking.ts'
+import type { Fields } from '../ai/asking.ts'
+import { type MappedAction as Action, mapAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
-import { type MappedNode, mapAll, mapEach } from '../parts.ts'
-import { reportErrors } from '../send/messenger.ts'
-import { signRequest } from '../signins/requests.ts'
+import type { MappedNode } from '../parts.ts'
 
-/** What an action of a connector does to be what n8n's node is. */
-export type MappedAction = {
-  action: string
+/** What an action of Google does to be what n8n's node is. */
+export type MappedAction = Action & {
   /** The connector, if it is not the one that is named for the service. */
   connector?: string
-  input: Fields
-  /** JSONata that makes n8n's items of `$item`, which is each entry of what the action answers. */
-  shape?: string
   /** n8n puts out its item as it came. */
   passes?: boolean
-  /** It works once on all items. `feeder`: which are first made of those that come. */
-  all?: boolean
+  /** The item gets the file that the action answers, by this name. */
+  file?: unknown
+  /** The items that it works on are first made of those that come. */
   feeder?: { type: string; config: Fields }
 }
 
@@ -25,33 +21,10 @@ export function mapGoogle(
   node: SourceNode,
   tools: MapperTools,
   { connector: own, oauth }: { connector: string; oauth: string },
-  { action, connector = own, input, shape, passes, all, feeder }: MappedAction,
+  { connector = own, passes, file, feeder, ...action }: MappedAction,
 ): MappedNode {
-  const { authentication = 'oAuth2' } = node.parameters
-  const nodeCredentialType = authentication === 'serviceAccount' ? 'googleApi' : oauth
-  const parameters = { authentication: 'predefinedCredentialType', nodeCredentialType }
-  const { headers: _, ...signedIn } = signRequest({ ...node, parameters }, tools)
-  reportErrors(node, tools)
-  const filled = Object.entries(input).filter(([, value]) => value !== undefined)
-  const config = {
-    ...{ connector, action, ...signedIn, input: Object.fromEntries(filled) },
-    ...(passes ? { output: 'input' } : {}),
-  }
-  return {
-    ...(all ? mapAll('CONNECTOR', config) : mapEach('CONNECTOR', config)),
-    // n8n's nodes retry only if that is set.
-    retry: { maxAttempts: 1 },
-    ...(feeder ? { feeder } : {}),
-    ...(shape === undefined ? {} : { shaper: shapeEach(shape) }),
-  }
+  const credential = node.parameters.authentication === 'serviceAccount' ? 'googleApi' : oauth
+  const mapped = mapAction(node, tools, { connector, credential }, action)
+  const more = { ...(passes ? { output: 'input' } : {}), ...(file === undefined ? {} : { file }) }
+  return { ...mapped, config: { ...mapped.config, ...more }, ...(feeder ? { feeder } : {}) }
 }
-
-/** What stops, with the way out. */
-export function refuseAction(title: string, resource: unknown, operation: unknown): never {
-  throw new Error(
-    `Perdure has no "${String(operation)}" of "${String(resource)}" for it: use an HTTP_REQUEST with the credential of ${title}`,
-  )
-}
-
-/** A value that must be there to be saved: one that is empty in n8n's editor fails the node. */
-export const demandValue = (value: unknown): unknown => (value === '' || value === null ? '={{ "" }}' : value)

@@ -1,7 +1,9 @@
 import type { NodeMapper } from '../mapper.ts'
+import { mapGoogleDrive } from './drive.ts'
 import { mapGoogleSheets } from './sheets.ts'
 
 /** Nodes of Google's services. */
 export const GOOGLE_MAPPERS: Record<string, NodeMapper> = {
+  googleDrive: mapGoogleDrive,
   googleSheets: mapGoogleSheets,
 }

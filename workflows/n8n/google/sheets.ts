@@ -1,5 +1,6 @@
 import { getOwn, isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
+import { refuseAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
@@ -15,7 +16,7 @@ import {
   writeCode,
   writeLiteral,
 } from '../texts.ts'
-import { demandValue, type MappedAction, mapGoogle, refuseAction } from './action.ts'
+import { type MappedAction, mapGoogle } from './action.ts'
 import { readColumns } from './columns.ts'
 
 /** Google's sheets. */
@@ -28,7 +29,7 @@ export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNod
     )
   const operation = given ?? (resource === 'spreadsheet' ? 'create' : 'read')
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseAction('Google Sheets', resource, operation)
+  if (!read) return refuseAction('Google Sheets', String(resource), String(operation))
   return mapGoogle(
     node,
     tools,
@@ -64,9 +65,9 @@ const placeOf = ({ parameters }: SourceNode): Fields => ({
 
 function readBook(given: unknown): unknown {
   const value = isObject(given) ? given.value : given
-  if (modeOf(given) !== 'url') return demandValue(keepText(value))
+  if (modeOf(given) !== 'url') return keepText(value)
   if (isTemplate(value)) return `={{ (/[-\\w]{25,}/.exec(String(${writeCode(value)})) || [''])[0] }}`
-  return demandValue(/[-\w]{25,}/.exec(plainText(value) ?? '')?.[0] ?? '')
+  return /[-\w]{25,}/.exec(plainText(value) ?? '')?.[0] ?? ''
 }
 
 const SHEET_URL = /https:\/\/docs\.google\.com\/spreadsheets\/d\/[\w-]+.*#gid=(\d+)/
@@ -75,7 +76,7 @@ const SHEET_URL = /https:\/\/docs\.google\.com\/spreadsheets\/d\/[\w-]+.*#gid=(\
 function readSheet(given: unknown): unknown {
   const value = isObject(given) ? given.value : given
   const mode = modeOf(given)
-  if (mode === 'name') return demandValue(keepText(value))
+  if (mode === 'name') return keepText(value)
   if (isTemplate(value)) {
     const code = `String(${writeCode(value)})`
     if (mode === 'url') return `={{ 'gid=' + (/#gid=([0-9]+)/.exec(${code}) || ['', ''])[1] }}`
@@ -83,7 +84,7 @@ function readSheet(given: unknown): unknown {
   }
   const text = plainText(value) ?? ''
   const id = mode === 'url' ? SHEET_URL.exec(text)?.[1] : /^(?:gid=)?(\d+)/.exec(text)?.[1]
-  return id === undefined ? demandValue(writeLiteral(text)) : `gid=${id}`
+  return id === undefined ? writeLiteral(text) : `gid=${id}`
 }
 
 function readRows(node: SourceNode, { report }: MapperTools): MappedAction {
@@ -110,7 +111,7 @@ function readRows(node: SourceNode, { report }: MapperTools): MappedAction {
       ? {}
       : {
           filters: filters.map(({ lookupColumn, lookupValue }) => ({
-            column: demandValue(keepText(lookupColumn)),
+            column: keepText(lookupColumn) || '={{ "" }}',
             value: keepTexts(lookupValue ?? ''),
           })),
           combine: combine === 'OR' ? 'any' : 'all',
@@ -125,7 +126,7 @@ function readRows(node: SourceNode, { report }: MapperTools): MappedAction {
       ...(general ? { values: general } : {}),
       ...(date ? { dates: date } : {}),
     },
-    ...(version <= 4.1 ? { all: true } : {}),
+    ...(version <= 4.1 ? { isOnce: true } : {}),
   }
 }
 
@@ -204,7 +205,7 @@ function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof t
       input: cellFormat || usual,
       ...(operation === 'update' ? { missing: 'ignore' } : {}),
     },
-    all: true,
+    isOnce: true,
     ...(feeder ? { feeder } : {}),
   }
 }
@@ -283,7 +284,7 @@ function deleteCells(node: SourceNode, { report }: MapperTools): MappedAction {
     action: isRows ? 'deleteRows' : 'deleteColumns',
     input: {
       ...placeOf(node),
-      start: isRows ? keepNumber(startIndex ?? 2, 2) : demandValue(keepText(startIndex ?? 'A')),
+      start: isRows ? keepNumber(startIndex ?? 2, 2) : keepText(startIndex ?? 'A'),
       count: keepNumber(numberToDelete, 1),
     },
     shape: '{"success": true}',
@@ -297,7 +298,7 @@ function createSheet(node: SourceNode): MappedAction {
     action: 'createSheet',
     input: {
       spreadsheet: readBook(node.parameters.documentId),
-      title: demandValue(keepText(node.parameters.title ?? 'n8n-sheet')),
+      title: keepText(node.parameters.title ?? 'n8n-sheet'),
       existing: 'skip',
       ...(Object.keys(properties).length > 0 ? { properties: keepTexts(properties) } : {}),
     },
@@ -310,7 +311,7 @@ function createSpreadsheet(node: SourceNode): MappedAction {
   return {
     action: 'createSpreadsheet',
     input: {
-      title: demandValue(keepText(node.parameters.title ?? '')),
+      title: keepText(node.parameters.title ?? ''),
       ...(sheets.length > 0 ? { sheets: keepTexts(sheets) } : {}),
       ...(locale ? { locale: keepText(locale) } : {}),
       ...(autoRecalc ? { autoRecalc: keepText(autoRecalc) } : {}),
