@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Connector, ConnectorAction, ConnectorStep } from '../../workflows/connectors/connector.ts'
 import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
+import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import type { HttpPass } from '../credentials/authorize.ts'
 import type { Bindings } from '../expressions/bindings.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { sendOnce } from '../send/once.ts'
 import { findMaker } from './makers/makers.ts'
@@ -47,7 +49,7 @@ export async function callAction(context: NodeContext, call: ActionCall): Promis
     if (isMaking(step)) {
       last = await findMaker(step.make)(await evaluator.render(step.of, bindings), own)
     } else {
-      const { body, ...head } = await takeStep(own, call, step)
+      const { body, ...head } = await (step.over === undefined ? takeStep : takeForEach)(own, call, step)
       bindings.args[step.name] = head
       last = body
     }
@@ -70,6 +72,32 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer
 }
+
+/** The most entries for which a step is taken, and the bytes of all answers. */
+const MAX_TAKEN = 1_000
+const MAX_BYTES = 2 * MAX_ANSWER_BYTES
+
+/** Takes a step that reads for each entry of a list, one after the other. */
+async function takeForEach(context: NodeContext, call: ActionCall, step: ConnectorStep): Promise<Answer> {
+  const { evaluator, bindings } = context
+  const over = await evaluator.render(step.over, bindings)
+  const entries = Array.isArray(over) ? over : []
+  const all: Answer = { status: 200, headers: {}, body: [], bytes: 0 }
+  const bodies: unknown[] = []
+  if (entries.length > MAX_TAKEN) throw tooLarge(entries.length)
+  for (const item of entries) {
+    const { body, bytes } = await sendStep({ ...context, bindings: { ...bindings, item } }, call, step)
+    bodies.push(body)
+    all.bytes += bytes
+    if (all.bytes > MAX_BYTES) throw tooLarge(bodies.length)
+  }
+  return { ...all, body: bodies }
+}
+
+const tooLarge = (count: number) =>
+  new NodeFailure(`There is more than can be read at once after ${count} entries: set a limit`, {
+    type: 'OutputTooLarge',
+  })
 
 async function isPaged({ evaluator, bindings }: NodeContext, { pages }: ConnectorStep): Promise<boolean> {
   if (!pages) return false

@@ -69,6 +69,8 @@ export type ConnectorStep = {
   name: string
   /** The step is left out if the condition does not hold. */
   when?: string
+  /** A list, by an expression in {{ }}: the step is taken for each entry, as `$item`, and its answer is a list. Only for reading. */
+  over?: Template
   method: (typeof HTTP_METHODS)[number]
   /** Follows the server's address, unless it is a whole one. Values in it are percent-encoded, and must not be empty. */
   path: string
