@@ -10,6 +10,6 @@ export const BUILT_IN: Record<string, Connector> = Object.fromEntries(
   [AIRTABLE, GOOGLE_DRIVE, GOOGLE_SHEETS, GMAIL].map((one) => [one.name, one]),
 )
 
-export function findBuiltIn(name: string): Connector | undefined {
+export function findInCatalog(name: string): Connector | undefined {
   return getOwn<Connector>(BUILT_IN, name)
 }

@@ -78,7 +78,7 @@ test('a file of the execution is uploaded', async () => {
         { id: 'start', type: 'MANUAL_TRIGGER', config: {} },
         {
           ...{ id: 'make', type: 'CONVERT_TO_FILE' },
-          config: { format: 'text', value: 'in the file', fileName: 'a.txt' },
+          config: { format: 'text', data: 'in the file' },
         },
         {
           ...{ id: 'act', type: 'CONNECTOR' },
@@ -96,8 +96,10 @@ test('a file of the execution is uploaded', async () => {
   )
   const ended = await host.ended(id)
   expect(ended.errorMessage).toBeNull()
-  expect(ended.outputData).toEqual({ id: 'id-1', name: 'a.txt' })
-  expect([...files.values()].map(({ name, content }) => [name, content])).toEqual([['a.txt', 'in the file']])
+  expect(ended.outputData).toEqual({ id: 'id-1', name: 'data.txt' })
+  expect([...files.values()].map(({ name, content }) => [name, content])).toEqual([
+    ['data.txt', 'in the file'],
+  ])
 })
 
 test('files are listed page by page, and changed', async () => {
