@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { ConnectorStep } from '../../workflows/connectors/connector.ts'
-import { isReading } from '../../workflows/connectors/connector.ts'
+import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
+import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import type { Bindings } from '../expressions/bindings.ts'
+import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { sendOnce } from '../send/once.ts'
+import { findMaker } from './makers/makers.ts'
 import { sendPages } from './pages.ts'
 import { type ActionCall, type Answer, sendStep } from './step.ts'
 
@@ -27,10 +30,14 @@ export async function callAction(context: NodeContext, call: ActionCall): Promis
   let last: unknown = null
   for (const step of call.action.steps) {
     if (step.when !== undefined && !(await evaluator.test(step.when, bindings))) continue
-    const { body, ...head } = await takeStep(own, call, step)
-    bindings.nodes[step.name] = body
-    bindings.args[step.name] = head
-    last = body
+    if (isMaking(step)) {
+      last = await findMaker(step.make)(await evaluator.render(step.of, bindings), own)
+    } else {
+      const { body, ...head } = await (step.over === undefined ? takeStep : takeForEach)(own, call, step)
+      bindings.args[step.name] = head
+      last = body
+    }
+    bindings.nodes[step.name] = last
   }
   const { result } = call.action
   return result === undefined ? last : evaluator.render(result, bindings)
@@ -41,14 +48,40 @@ async function takeStep(context: NodeContext, call: ActionCall, step: ConnectorS
   const isAlone = call.action.steps.length === 1 && !step.pages
   // What the attempt may hold shrinks to its answer, unless others follow.
   const own: NodeContext = { ...rest, idempotencyKey: `${key}/${step.name}`, ...(isAlone ? { share } : {}) }
-  const isOnce = call.action.safety === 'ONCE' && !isReading(step.method)
-  const isNoted = call.noted && (step.keep || isOnce)
+  const isOnce = call.action.safety === 'ONCE' && !isReading(step.method) && !step.repeatable
+  const isNoted = call.noted && (step.keep || step.done || isOnce)
   if (!isNoted) return (await isPaged(own, step)) ? sendPages(own, call, step) : sendStep(own, call, step)
-  const repeat = call.repeat || step.keep === true
+  const repeat = call.repeat || step.keep === true || step.done !== undefined
   const what = `The request of "${call.action.name}" to ${call.connector.title}`
   const once = { what, uncertain: 'OutcomeUnknown', repeat, way: WAY } as const
   return (await sendOnce(own, once, (handover) => sendStep(own, call, step, handover))) as Answer
 }
+
+/** The most entries for which a step is taken, and the bytes of all answers. */
+const MAX_TAKEN = 1_000
+const MAX_BYTES = 2 * MAX_ANSWER_BYTES
+
+/** Takes a step that reads for each entry of a list, one after the other. */
+async function takeForEach(context: NodeContext, call: ActionCall, step: ConnectorStep): Promise<Answer> {
+  const { evaluator, bindings } = context
+  const over = await evaluator.render(step.over, bindings)
+  const entries = Array.isArray(over) ? over : []
+  const all: Answer = { status: 200, headers: {}, body: [], bytes: 0 }
+  const bodies: unknown[] = []
+  if (entries.length > MAX_TAKEN) throw tooLarge(entries.length)
+  for (const item of entries) {
+    const { body, bytes } = await sendStep({ ...context, bindings: { ...bindings, item } }, call, step)
+    bodies.push(body)
+    all.bytes += bytes
+    if (all.bytes > MAX_BYTES) throw tooLarge(bodies.length)
+  }
+  return { ...all, body: bodies }
+}
+
+const tooLarge = (count: number) =>
+  new NodeFailure(`There is more than can be read at once after ${count} entries: set a limit`, {
+    type: 'OutputTooLarge',
+  })
 
 async function isPaged({ evaluator, bindings }: NodeContext, { pages }: ConnectorStep): Promise<boolean> {
   if (!pages) return false

@@ -52,17 +52,21 @@ async function fitInput(
 }
 
 /**
- * The input without what is null, and with numbers and booleans where a text says one and the schema wants one: queries
- * and templates with text around an expression give texts.
+ * The input with the defaults that its schema fills in, without what is null, and with numbers and booleans where a
+ * text says one and the schema wants one: queries and templates with text around an expression give texts.
  */
 function fillInput({ properties }: ActionSchema, value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw invalidConfig('input', 'must be an object')
+  const usual = Object.entries(Object(properties)).flatMap(([key, one]) => {
+    const schema: JsonSchema = Object(one)
+    return schema['x-filled'] === true ? [[key, schema.default]] : []
+  })
   const filled = Object.entries(value).flatMap(([key, given]) => {
     const { type } = Object(Object(properties)[key])
     if (given === null && !(Array.isArray(type) && type.includes('null'))) return []
     return [[key, typeof given === 'string' ? readText(given, type) : given]]
   })
-  return Object.fromEntries(filled)
+  return Object.fromEntries([...usual, ...filled])
 }
 
 function readText(text: string, type: unknown): unknown {

@@ -67,7 +67,8 @@ export async function sendStep(
     throw requestFailure(title, error)
   }
   const { status, headers } = response
-  if (status >= 300 && !step.takes?.includes(status)) {
+  const isDone = handover.again === true && step.done?.includes(status)
+  if (status >= 300 && !step.takes?.includes(status) && !isDone) {
     const isBusy = status === 429 || isLimit(response)
     if (status < 500 && status !== 408 && status >= 400) handover.refused()
     const said = findMessage(decodeText(response.body.subarray(0, EXCERPT_BYTES), headers['content-type']))

@@ -35,8 +35,11 @@ export function weighMail({ subject, text = '', html = '', attachments }: NodeMa
   return Math.ceil(texts * 1.1 + files + 2_000)
 }
 
-/** Writes a mail as RFC 5322 and MIME have it, reading its attachments on the way. Bcc is left out. */
-export async function writeMail({ attachments, ...mail }: NodeMail): Promise<Readable> {
+/** Writes a mail as RFC 5322 and MIME have it, reading its attachments on the way. Bcc is left out, unless it is kept. */
+export async function writeMail(
+  { attachments, ...mail }: NodeMail,
+  { keepsBcc = false } = {},
+): Promise<Readable> {
   const types = await Promise.all(attachments.map(findAttachmentType))
   const composer = new MailComposer({
     ...mail,
@@ -53,7 +56,10 @@ export async function writeMail({ attachments, ...mail }: NodeMail): Promise<Rea
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  return composer.compile().createReadStream() as Readable
+  const written = composer.compile()
+  // What is handed over with the mail is the only list of its recipients where no SMTP has one.
+  Object.assign(written, { keepBcc: keepsBcc })
+  return written.createReadStream() as Readable
 }
 
 /** Other mails and parts of mails as attachments would be read as a part of this one. */

@@ -4,7 +4,7 @@ import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
 import type { ConnectorContent } from '../../db/connectors/connectors.ts'
 import { Fault, invalid } from '../../db/fault.ts'
-import { isReading } from '../../workflows/connectors/connector.ts'
+import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 
 /** What a person gives of a connector that is made of a document. */
 export type Given = {
@@ -65,7 +65,8 @@ export function reviseContent(
       { path: 'repeatable', message: `has ids of no actions: ${unknown.slice(0, 20).join(', ')}` },
     ])
   const revised = Object.entries(actions).map(([id, action]) => {
-    const isRepeatable = repeatable.includes(id) || action.steps.every(({ method }) => isReading(method))
+    const isRepeatable =
+      repeatable.includes(id) || action.steps.every((step) => isMaking(step) || isReading(step.method))
     return [id, { ...action, safety: isRepeatable ? ('REPEATABLE' as const) : ('ONCE' as const) }]
   })
   return {

@@ -12,6 +12,7 @@ import {
   type N8nDocument,
   type Recording,
 } from './cases.ts'
+import { leadToMock } from './connectors.ts'
 import type { Mock } from './mock.ts'
 import { isOfSql } from './sqlstand.ts'
 import { makeTable } from './tables.ts'
@@ -105,7 +106,7 @@ async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers)
 const keys = new WeakMap<Host, Promise<Record<string, string>>>()
 
 async function keepKeysFor(name: string, host: Host, mock: Mock): Promise<Record<string, string>> {
-  if (/^(agents|messages)-/.test(name)) return keepKeys(host, mock)
+  if (/^(agents|messages|google)-/.test(name)) return keepKeys(host, mock)
   return isOfSql(name) ? keepSqlKeys(host, mock) : {}
 }
 
@@ -172,6 +173,7 @@ async function importCase(host: Host, mock: Mock, one: Case, problems: ImportPro
     workflows[key] = id
   }
   const imported = await load(one.workflow)
+  await leadToMock(host, imported.id, mock.url)
   await host.ask('PUT', `/api/workflows/${imported.id}`, { active: true })
   return imported
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
+import { createKeepers } from './connectors.ts'
 import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
 import { type SqlStand, startSqlStand } from './sqlstand.ts'
@@ -41,6 +42,7 @@ export async function startMock() {
   const askings = new Map<string, Asking[]>()
   let sql: Promise<SqlStand> | undefined
   const mailbox = await startMailbox()
+  const keepers = createKeepers()
   const note = (name: string | undefined, asking: Asking) => {
     if (name !== undefined) askings.set(name, [...(askings.get(name) ?? []), asking])
   }
@@ -63,11 +65,12 @@ export async function startMock() {
       raw: body,
       type: request.headers['content-type'] ?? '',
     }
-    if (url.pathname.startsWith('/vendors/')) {
+    const kept = keepers.answer(asked)
+    if (!kept && url.pathname.startsWith('/vendors/')) {
       const { name, asking } = await readVendorAsking(asked)
       note(name, asking)
     }
-    const { status = 200, headers, json, text, bytes } = await find(asked, own)
+    const { status = 200, headers, json, text, bytes } = kept ?? (await find(asked, own))
     const type = json === undefined ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
     const sent = bytes ?? (json === undefined ? text : JSON.stringify(json))
     // The same headers for every client, whether it would keep the connection or not.
@@ -83,7 +86,7 @@ export async function startMock() {
       askings.delete(name)
       const mails = mailbox.mails.filter(({ headers, text }) => `${headers}${text}`.includes(`${name}.`))
       for (const mail of mails) mailbox.mails.splice(mailbox.mails.indexOf(mail), 1)
-      return [...taken, ...mails.map(describeMail)]
+      return [...taken, ...keepers.take(name), ...mails.map(describeMail)]
     },
     mailPort: mailbox.port,
     /** The databases of the cases that work with some, which are started for the first of them. */

@@ -1,3 +1,4 @@
+import { CONNECTOR_HOSTS, listConnectorKeys } from './connectors.ts'
 import type { Answer, Asked } from './mock.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
@@ -9,6 +10,7 @@ export const VENDOR_HOSTS: Record<string, string> = {
   'discord.com': 'discord',
   'graph.facebook.com': 'whatsapp',
   'api.twilio.com': 'twilio',
+  ...CONNECTOR_HOSTS,
 }
 
 /** Credentials of n8n and of Perdure that lead to the mock server, by the ids that the cases name. */
@@ -16,6 +18,7 @@ export function listVendorKeys(url: string, mailPort: number): VendorKey[] {
   const at = `${url}/vendors`
   const token = 'token'
   return [
+    ...listConnectorKeys(url),
     {
       id: 'messages-telegram',
       type: 'telegramApi',

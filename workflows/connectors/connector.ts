@@ -40,9 +40,24 @@ export type ConnectorAction = {
   input: ActionSchema
   output?: ActionSchema
   safety: Safety
-  steps: readonly ConnectorStep[]
+  steps: readonly (ConnectorStep | ConnectorMaking)[]
   /** What the node outputs. Without it the answer to the last step. */
   result?: Template
+  /** The property of the input that is a list, if the output has one entry for each of its entries, in their order. */
+  each?: string
+}
+
+/**
+ * Something that is worked out on the way, without a request: what later steps send, or what the action outputs. Only the
+ * tables in `vendors/` have such steps.
+ */
+export type ConnectorMaking = {
+  name: string
+  when?: string
+  /** The name of a function in `activities/connectors/makers/`. */
+  make: string
+  /** What it is given. */
+  of: Template
 }
 
 /**
@@ -54,6 +69,8 @@ export type ConnectorStep = {
   name: string
   /** The step is left out if the condition does not hold. */
   when?: string
+  /** A list, by an expression in {{ }}: the step is taken for each entry, as `$item`, and its answer is a list. Only for reading. */
+  over?: Template
   method: (typeof HTTP_METHODS)[number]
   /** Follows the server's address, unless it is a whole one. Values in it are percent-encoded, and must not be empty. */
   path: string
@@ -71,8 +88,15 @@ export type ConnectorStep = {
   fileName?: Template
   /** Statuses of 400 and more that are an answer like any other. */
   takes?: readonly number[]
+  /**
+   * Refusals that say it is done already: 404 of what is deleted, 409 of what is created with an id of ours. They are an
+   * answer where an earlier attempt may have sent the request, which is noted before it is sent, and else a failure.
+   */
+  done?: readonly number[]
   /** Its answer is stored, so that every attempt goes on with the same: for ids that are got before they are used. */
   keep?: true
+  /** It may be sent again, though the action as a whole must not be repeated: it sets values, or deletes what has a name. */
+  repeatable?: true
   pages?: ConnectorPages
   /** How the values of an input become parts of the request, by the rules of OpenAPI. */
   parameters?: readonly Parameter[]
@@ -104,9 +128,17 @@ export type Parameter = {
 }
 
 /** A list to choose from: what its steps answer, as [{value, label}]. */
-export type ConnectorOptions = { steps: readonly ConnectorStep[]; list: string; needs?: readonly string[] }
+export type ConnectorOptions = {
+  steps: readonly ConnectorStep[]
+  list: string
+  needs?: readonly string[]
+}
 
 /** Whether a request with this method changes nothing. */
 export function isReading(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+}
+
+export function isMaking(step: ConnectorStep | ConnectorMaking): step is ConnectorMaking {
+  return 'make' in step
 }

@@ -34,6 +34,12 @@ export function choice(
   return { type: 'string', enum: values, title, description, ...(labels ? { 'x-labels': labels } : {}) }
 }
 
+/** One that has this value unless another is given. */
+export const usually = (value: unknown, schema: JsonSchema): JsonSchema => ({
+  ...schema,
+  ...{ default: value, 'x-filled': true },
+})
+
 /** A list of entries; one that is no list is taken as a list of one where the form of the action says so. */
 export function list(items: ActionSchema, title: string, description: string, more: More = {}): ActionSchema {
   return { type: 'array', items, title, description, ...more }

@@ -112,7 +112,11 @@ function drawRounds(drawing: EdgeDrawing, circle: CircleBlock): void {
     ...inside,
   })
   addEdge(drawing, { id: `${base}__enter`, handle: null }, id)
-  addEdge(drawing, { id: `${base}__round`, handle: null }, loops.has(circle.head) ? `${base}__list` : near.id)
+  addEdge(
+    drawing,
+    { id: `${base}__round`, handle: null },
+    loops.has(circle.head) ? `${base}__list` : near.entry,
+  )
   for (const end of ['next', ...ways.map((_, i) => `exit${i}`)])
     addEdge(drawing, { id: `${base}__${end}`, handle: null }, left)
 }

@@ -130,7 +130,8 @@ function buildNode(conversion: Conversion, node: SourceNode): BuiltNode {
   // The input of a disabled node leaves it by its first output.
   const first = node.disabled && found.isPlaceholder
   const mapped = first ? { ...found, handles: [null, ...Array<string>(99).fill('')] } : found
-  return { source: node, id, exit: mapped.shaper ? `${id}__shape` : id, mapped }
+  const [entry, exit] = [mapped.feeder ? `${id}__items` : id, mapped.shaper ? `${id}__shape` : id]
+  return { source: node, id, entry, exit, mapped }
 }
 
 function mapNode(
@@ -241,7 +242,7 @@ function reportLeftOut(attachments: SourceAttachment[], report: ProblemReporter)
 
 /** Our nodes for one n8n node, at its place on the canvas. */
 function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): ImportedNode[] {
-  const { id, exit, mapped } = drawing.built.get(node.name)!
+  const { id, entry, exit, mapped } = drawing.built.get(node.name)!
   if (mapped.partOf !== undefined) return []
   const { raw, position, name } = node
   const parentId = drawing.loopAround(name)
@@ -262,10 +263,22 @@ function placeNode({ drawing, reporterOf }: Conversion, node: SourceNode): Impor
     ...works,
     ...settings,
   }
-  if (!mapped.shaper) return [main]
-  const at = position ? { position: { x: position.x + 40, y: position.y + 60 } } : {}
+  const beside = (by: number) => (position ? { position: { x: position.x + by, y: position.y + 60 } } : {})
+  const before = mapped.feeder
+    ? [
+        {
+          id: entry,
+          name: `${name.slice(0, 150)} (values)`,
+          ...mapped.feeder,
+          perItem: true,
+          ...beside(-40),
+          ...frame,
+        },
+      ]
+    : []
+  if (!mapped.shaper) return [...before, main]
   const { handle: _, ...shaper } = mapped.shaper
-  return [main, { id: exit, name: shown, ...shaper, ...at, ...frame }]
+  return [...before, main, { id: exit, name: shown, ...shaper, ...beside(40), ...frame }]
 }
 
 /** n8n's places are those of the canvas; here they are measured from the loop that a node is in. */

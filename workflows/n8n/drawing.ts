@@ -24,8 +24,10 @@ function nameInput(ids: ReadonlyMap<string, string>, name: string, input: number
 /** Draws the edges for all connections, and the nodes of loops. All nodes must be built. */
 export function drawEdges(drawing: EdgeDrawing): void {
   const { source, loops } = drawing
-  for (const { id, exit, mapped } of drawing.built.values())
+  for (const { id, entry, exit, mapped } of drawing.built.values()) {
+    if (entry !== id) addEdge(drawing, { id: entry, handle: null }, id)
     if (exit !== id) addEdge(drawing, { id, handle: mapped.shaper?.handle ?? null }, exit)
+  }
   for (const loop of loops.values()) drawLoop(drawing, loop)
   const back = findWaysBack(drawing)
   for (const link of source.links) {
@@ -67,7 +69,7 @@ function drawLink(drawing: EdgeDrawing, link: SourceLink): void {
       addEdge(drawing, { id, handle: null }, target.id)
     }
     addEdge(drawing, start, id)
-  } else addEdge(drawing, start, target.id)
+  } else addEdge(drawing, start, target.entry)
 }
 
 /** How many connections lead to a node. */

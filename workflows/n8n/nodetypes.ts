@@ -1,6 +1,8 @@
 import { getOwn } from '../json.ts'
+import { CONNECTOR_MAPPERS } from './connectors/mappers.ts'
 import { DATABASE_MAPPERS } from './databases/mappers.ts'
 import type { SourceNode } from './document.ts'
+import { GOOGLE_MAPPERS } from './google/mappers.ts'
 import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
@@ -30,10 +32,12 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...TABLE_MAPPERS,
   ...TEAM_MAPPERS,
   ...DATABASE_MAPPERS,
+  ...CONNECTOR_MAPPERS,
   ...FORMAT_MAPPERS,
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,
   ...MESSAGE_MAPPERS,
+  ...GOOGLE_MAPPERS,
   set: mapSet,
 }
 

@@ -11,6 +11,8 @@ export type MappedNode = {
   /** For each output of the n8n node, our handle; '' if it has none. Without `handles` there is one output. */
   handles?: (string | null)[]
   retry?: Record<string, number>
+  /** A node before it, which makes of each item that comes the one that it works on. */
+  feeder?: { type: string; config: Record<string, unknown> }
   /** A node behind it, which makes its output what n8n's is. It takes the name. `handle`: by which its input comes. */
   shaper?: {
     type: string
@@ -25,8 +27,8 @@ export type MappedNode = {
   partOf?: string
 }
 
-/** An n8n node and our node for it. Edges begin at `exit`. */
-export type BuiltNode = { source: SourceNode; id: string; exit: string; mapped: MappedNode }
+/** An n8n node and our node for it. Edges end at `entry`, and begin at `exit`. */
+export type BuiltNode = { source: SourceNode; id: string; entry: string; exit: string; mapped: MappedNode }
 
 /** One of our nodes, before the graph is checked. */
 export type ImportedNode = Record<string, unknown> & {

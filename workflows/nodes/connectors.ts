@@ -25,6 +25,8 @@ export const connectorFields = described(
     input: v.optional(computed(anyObject)),
     server: v.optional(literal('an address')),
     repeat: v.optional(v.boolean('must be true or false'), false),
+    output: v.optional(v.picklist(['answer', 'input'], 'must be answer or input'), 'answer'),
+    file: v.optional(v.pipe(textField, v.maxLength(200, 'must have at most 200 characters'))),
   },
   {
     connector:
@@ -37,6 +39,8 @@ export const connectorFields = described(
       "What the action is given: an object with the keys that its form shows. Without it nothing, and for an agent's tool the arguments of its call.",
     server: "Where the service is, if that is not the connector's own address.",
     repeat: 'Rather twice than never: does it again if nobody knows whether it was done.',
+    output: 'What goes on: what the service answers, or the input (with perItem: the item) as it came.',
+    file: 'The name among the files of an item: what goes on is an item that has the file which the service answers.',
   },
 )
 

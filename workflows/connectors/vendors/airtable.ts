@@ -20,7 +20,27 @@ const records = list(
   { minItems: 1, maxItems: 10 },
 )
 
+const skipEmpty = flag(
+  'Skip empty values',
+  'Fields whose value is null stay as they are, and are not emptied.',
+)
+const keys = list(
+  name('Field', 'The name of a field.'),
+  'Keys',
+  'The fields that say which record it is, at most 3.',
+  { minItems: 1, maxItems: 3 },
+)
+
 const ROWS = '/v0/{{ $input.base }}/{{ $input.table }}'
+const filled = (fields: string) =>
+  `($input.skipEmpty ? $merge([{}, $sift(${fields}, function($v) { $v != null })]) : ${fields})`
+const FIELDS = filled('$input.fields')
+const write = { fields: `{{ ${FIELDS} }}`, typecast: '{{ $input.typecast }}' }
+/** The records of which one value, or one of several values, is that of the input for each key. */
+const MATCHES =
+  '($given := $input.fields; $keys := $input.keys; $found := $filter($nodes.find, function($row) {' +
+  '$count($filter($keys, function($key) {($lookup($given, $key)) in [$lookup($row.fields, $key)]})) = $count($keys)' +
+  '}); $count($found) = 0 ? $error("No record has these values") : $found)'
 
 /** Airtable's Web API: airtable.com/developers/web/api. */
 export const AIRTABLE: Connector = {
@@ -103,15 +123,8 @@ export const AIRTABLE: Connector = {
       name: 'Create a record',
       summary: 'Adds a record to a table.',
       safety: 'ONCE',
-      input: object({ ...place, fields: values, typecast }, ['base', 'table', 'fields']),
-      steps: [
-        {
-          name: 'create',
-          method: 'POST',
-          path: ROWS,
-          body: { fields: '{{ $input.fields }}', typecast: '{{ $input.typecast }}' },
-        },
-      ],
+      input: object({ ...place, fields: values, typecast, skipEmpty }, ['base', 'table', 'fields']),
+      steps: [{ name: 'create', method: 'POST', path: ROWS, body: write }],
     },
     createRecords: {
       name: 'Create records',
@@ -132,37 +145,90 @@ export const AIRTABLE: Connector = {
       name: 'Update a record',
       summary: 'Changes the named fields of a record; the others stay.',
       safety: 'REPEATABLE',
-      input: object({ ...place, ...one, fields: values, typecast }, ['base', 'table', 'record', 'fields']),
+      input: object({ ...place, ...one, fields: values, typecast, skipEmpty }, [
+        'base',
+        'table',
+        'record',
+        'fields',
+      ]),
+      steps: [{ name: 'update', method: 'PATCH', path: `${ROWS}/{{ $input.record }}`, body: write }],
+    },
+    updateRecords: {
+      name: 'Update records',
+      summary: 'Changes the named fields of up to 10 records; the others stay.',
+      safety: 'REPEATABLE',
+      input: object(
+        {
+          ...place,
+          records: list(
+            object({ id: one.record, fields: values }, ['id', 'fields']),
+            'Records',
+            'The records, each with its id and its new values. At most 10 at once.',
+            { minItems: 1, maxItems: 10 },
+          ),
+          typecast,
+        },
+        ['base', 'table', 'records'],
+      ),
       steps: [
         {
           name: 'update',
           method: 'PATCH',
-          path: `${ROWS}/{{ $input.record }}`,
-          body: { fields: '{{ $input.fields }}', typecast: '{{ $input.typecast }}' },
+          path: ROWS,
+          body: { records: '{{ $input.records }}', typecast: '{{ $input.typecast }}' },
         },
       ],
+      result: '{{ $nodes.update.records }}',
     },
-    upsertRecord: {
-      name: 'Create or update a record',
-      summary: 'Changes the record that has the same values in the named fields, or adds one.',
+    updateMatching: {
+      name: 'Update records that match',
+      summary:
+        'Finds the records that have the same values in the named fields, and changes their other fields.',
       safety: 'REPEATABLE',
       input: object(
         {
           ...place,
           fields: values,
-          keys: list(
-            name('Field', 'The name of a field.'),
-            'Keys',
-            'The fields that say which record it is, at most 3.',
-            {
-              minItems: 1,
-              maxItems: 3,
-            },
-          ),
+          keys,
+          all: flag('All', 'Changes all records that match, at most 10, and not the first one alone.'),
           typecast,
+          skipEmpty,
         },
         ['base', 'table', 'fields', 'keys'],
       ),
+      steps: [
+        {
+          name: 'find',
+          method: 'POST',
+          path: `${ROWS}/listRecords`,
+          body: { fields: '{{ $input.keys }}', pageSize: 100 },
+          pages: { items: '$item.records', next: '$item.offset', into: { body: 'offset' } },
+        },
+        {
+          name: 'update',
+          method: 'PATCH',
+          path: ROWS,
+          body: {
+            records:
+              `{{ ($found := ${MATCHES}; $new := $merge([{}, $sift(${FIELDS}, function($v, $k) { $not($k in $input.keys) })]); ` +
+              '$count($found) > 10 and $input.all ? $error("More than 10 records have these values") : ' +
+              '[($input.all ? $found : $found[0]).{"id": id, "fields": $new}]) }}',
+            typecast: '{{ $input.typecast }}',
+          },
+        },
+      ],
+      result: '{{ $nodes.update.records }}',
+    },
+    upsertRecord: {
+      name: 'Create or update a record',
+      summary: 'Changes the record that has the same values in the named fields, or adds one.',
+      safety: 'REPEATABLE',
+      input: object({ ...place, fields: values, keys, typecast, skipEmpty }, [
+        'base',
+        'table',
+        'fields',
+        'keys',
+      ]),
       steps: [
         {
           name: 'upsert',
@@ -170,19 +236,118 @@ export const AIRTABLE: Connector = {
           path: ROWS,
           body: {
             performUpsert: '{{ {"fieldsToMergeOn": $input.keys} }}',
-            records: '{{ [{"fields": $input.fields}] }}',
+            records: `{{ [{"fields": ${FIELDS}}] }}`,
             typecast: '{{ $input.typecast }}',
           },
         },
       ],
       result: '{{ $nodes.upsert.records[0] }}',
     },
+    updateOrCreateRecord: {
+      name: 'Update a record, or create it',
+      summary: 'Changes the record that has the id, or adds one if there is none.',
+      safety: 'ONCE',
+      input: object(
+        {
+          ...place,
+          record: text('Record', 'The id of the record; without it one is added.'),
+          fields: values,
+          typecast,
+          skipEmpty,
+        },
+        ['base', 'table', 'fields'],
+      ),
+      steps: [
+        {
+          name: 'update',
+          when: '$length($input.record) > 0',
+          method: 'PATCH',
+          path: `${ROWS}/{{ $input.record }}`,
+          body: write,
+          takes: [404, 422],
+        },
+        {
+          name: 'create',
+          when: '$not($exists($args.update)) or $args.update.status >= 400',
+          method: 'POST',
+          path: ROWS,
+          body: write,
+        },
+      ],
+      result: '{{ $exists($nodes.create) ? $nodes.create : $nodes.update }}',
+    },
     deleteRecord: {
       name: 'Delete a record',
       summary: 'Deletes a record.',
       safety: 'REPEATABLE',
       input: object({ ...place, ...one }, ['base', 'table', 'record']),
-      steps: [{ name: 'delete', method: 'DELETE', path: `${ROWS}/{{ $input.record }}` }],
+      steps: [{ name: 'delete', method: 'DELETE', path: `${ROWS}/{{ $input.record }}`, done: [404] }],
+      result: '{{ {"id": $input.record, "deleted": true} }}',
+    },
+    listBases: {
+      name: 'List bases',
+      summary: 'Reads which bases there are for the account.',
+      safety: 'REPEATABLE',
+      input: object({ limit: limit() }),
+      steps: [
+        {
+          name: 'bases',
+          method: 'GET',
+          path: '/v0/meta/bases',
+          pages: {
+            items: '$item.bases',
+            next: '$item.offset',
+            into: { query: 'offset' },
+            limit: '$input.limit',
+          },
+        },
+      ],
+    },
+    listTables: {
+      name: 'List tables',
+      summary: 'Reads the tables of a base, with their fields and their views.',
+      safety: 'REPEATABLE',
+      input: object({ base: place.base }, ['base']),
+      steps: [{ name: 'tables', method: 'GET', path: '/v0/meta/bases/{{ $input.base }}/tables' }],
+      result: '{{ $nodes.tables.tables }}',
+    },
+    listComments: {
+      name: 'List comments',
+      summary: 'Reads what people have said of a record, the newest first.',
+      safety: 'REPEATABLE',
+      input: object({ ...place, ...one, limit: limit() }, ['base', 'table', 'record']),
+      steps: [
+        {
+          name: 'comments',
+          method: 'GET',
+          path: `${ROWS}/{{ $input.record }}/comments`,
+          pages: {
+            items: '$item.comments',
+            next: '$item.offset',
+            into: { query: 'offset' },
+            limit: '$input.limit',
+          },
+        },
+      ],
+    },
+    createComment: {
+      name: 'Comment on a record',
+      summary: 'Adds a comment to a record.',
+      safety: 'ONCE',
+      input: object({ ...place, ...one, text: name('Text', 'What is said.') }, [
+        'base',
+        'table',
+        'record',
+        'text',
+      ]),
+      steps: [
+        {
+          name: 'comment',
+          method: 'POST',
+          path: `${ROWS}/{{ $input.record }}/comments`,
+          body: { text: '{{ $input.text }}' },
+        },
+      ],
     },
   },
 }

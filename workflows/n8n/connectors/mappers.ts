@@ -1,0 +1,7 @@
+import type { NodeMapper } from '../mapper.ts'
+import { mapAirtable } from './airtable.ts'
+
+/** Nodes of services that are connectors here. */
+export const CONNECTOR_MAPPERS: Record<string, NodeMapper> = {
+  airtable: mapAirtable,
+}
