@@ -1,5 +1,6 @@
 import { getOwn } from '../../../workflows/json.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
+import { NOTION_MAKERS } from './notion.ts'
 import { SHEET_MAKERS } from './sheets.ts'
 
 /**
@@ -9,7 +10,7 @@ import { SHEET_MAKERS } from './sheets.ts'
 // biome-ignore lint/suspicious/noExplicitAny: tables are checked by their tests
 export type Maker = (given: any, context: NodeContext) => unknown
 
-const MAKERS: Record<string, Maker> = { ...SHEET_MAKERS }
+const MAKERS: Record<string, Maker> = { ...SHEET_MAKERS, ...NOTION_MAKERS }
 
 export function findMaker(name: string): Maker {
   const found = getOwn<Maker>(MAKERS, name)

@@ -277,14 +277,18 @@ test('cells, rows, columns and sheets', async () => {
   expect(rows()).toEqual([['Name'], ['Bob']])
   await act('clearCells', { keepFirstRow: true })
   expect(rows()).toEqual([['Name']])
-  expect(await act('createSheet', { sheet: undefined, title: 'New', properties: { index: 1 } })).toMatchObject({
+  expect(
+    await act('createSheet', { sheet: undefined, title: 'New', properties: { index: 1 } }),
+  ).toMatchObject({
     error: '',
     output: {
       spreadsheetId: 'book',
       title: 'New',
     },
   })
-  expect((await act('createSheet', { sheet: undefined, title: 'New', existing: 'skip' })).output.value).toEqual([])
+  expect(
+    (await act('createSheet', { sheet: undefined, title: 'New', existing: 'skip' })).output.value,
+  ).toEqual([])
   await act('deleteSheet', { sheet: 'New' })
   expect(book.sheets.map(({ title }) => title)).toEqual(["Ada's sheet", 'Other'])
   const made = await vendor.act({
