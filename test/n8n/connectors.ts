@@ -8,10 +8,11 @@ import type { VendorAsking, VendorKey } from './vendors.ts'
 export const CONNECTOR_HOSTS: Record<string, string> = {
   'sheets.googleapis.com': 'sheets',
   'api.airtable.com': 'airtable',
+  'api.notion.com': 'notion',
 }
 
 /** The folders of our connectors at the mock server. */
-const FOLDERS: Record<string, string> = { 'google-sheets': 'sheets', airtable: 'airtable' }
+const FOLDERS: Record<string, string> = { 'google-sheets': 'sheets', airtable: 'airtable', notion: 'notion' }
 
 /** Credentials of n8n and of Perdure for them. */
 export function listConnectorKeys(url: string): VendorKey[] {
@@ -22,7 +23,10 @@ export function listConnectorKeys(url: string): VendorKey[] {
   }
   const ours = { token: 'token', allowedHosts: [new URL(url).host] }
   const google = ['googleSheetsOAuth2Api'].map((type) => ({ id: `google-${type}`, type, theirs }))
-  const plain = [{ id: 'airtable-key', type: 'airtableTokenApi', theirs: { accessToken: 'token' } }]
+  const plain = [
+    { id: 'airtable-key', type: 'airtableTokenApi', theirs: { accessToken: 'token' } },
+    { id: 'notion-key', type: 'notionApi', theirs: { apiKey: 'token' } },
+  ]
   return [...google, ...plain].map((one) => ({ ...one, as: 'HTTP_BEARER', ours }))
 }
 

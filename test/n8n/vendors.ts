@@ -1,6 +1,7 @@
 import { answerAirtable, readAirtableAsking } from './airtable.ts'
 import { CONNECTOR_HOSTS, listConnectorKeys } from './connectors.ts'
 import type { Answer, Asked } from './mock.ts'
+import { answerNotion, readNotionAsking } from './notion.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
 export type VendorAsking = { asked: string; body: unknown }
@@ -110,6 +111,10 @@ export async function readVendorAsking({ path, query, headers, body, method, raw
     const asking = readAirtableAsking({ path, query, headers, body, method, raw, type })
     return { name: /airtable-[a-z0-9-]+/.exec(path)?.[0], asking }
   }
+  if (path.startsWith('/vendors/notion/')) {
+    const asking = readNotionAsking({ path, query, headers, body, method, raw, type })
+    return { name: /notion-[a-z0-9-]+/.exec(path + body)?.[0], asking }
+  }
   const parts = type.startsWith('multipart/') ? await readParts(raw, type) : undefined
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
   const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
@@ -188,6 +193,8 @@ export function answerVendor(asked: Asked, own: string): Answer {
     }
     case 'airtable':
       return answerAirtable(asked)
+    case 'notion':
+      return answerNotion(asked)
     case 'slack':
       return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path, own) }
     case 'discord':
