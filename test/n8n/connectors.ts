@@ -5,10 +5,14 @@ import type { Answer, Asked } from './mock.ts'
 import type { VendorAsking, VendorKey } from './vendors.ts'
 
 /** The hosts of services that Perdure has connectors for, and their folders at the mock server. */
-export const CONNECTOR_HOSTS: Record<string, string> = { 'sheets.googleapis.com': 'sheets' }
+export const CONNECTOR_HOSTS: Record<string, string> = {
+  'sheets.googleapis.com': 'sheets',
+  'api.airtable.com': 'airtable',
+  'api.notion.com': 'notion',
+}
 
 /** The folders of our connectors at the mock server. */
-const FOLDERS: Record<string, string> = { 'google-sheets': 'sheets' }
+const FOLDERS: Record<string, string> = { 'google-sheets': 'sheets', airtable: 'airtable', notion: 'notion' }
 
 /** Credentials of n8n and of Perdure for them. */
 export function listConnectorKeys(url: string): VendorKey[] {
@@ -18,13 +22,12 @@ export function listConnectorKeys(url: string): VendorKey[] {
     oauthTokenData: { access_token: 'token', token_type: 'Bearer' },
   }
   const ours = { token: 'token', allowedHosts: [new URL(url).host] }
-  return ['googleSheetsOAuth2Api'].map((type) => ({
-    id: `google-${type}`,
-    type,
-    theirs,
-    as: 'HTTP_BEARER',
-    ours,
-  }))
+  const google = ['googleSheetsOAuth2Api'].map((type) => ({ id: `google-${type}`, type, theirs }))
+  const plain = [
+    { id: 'airtable-key', type: 'airtableTokenApi', theirs: { accessToken: 'token' } },
+    { id: 'notion-key', type: 'notionApi', theirs: { apiKey: 'token' } },
+  ]
+  return [...google, ...plain].map((one) => ({ ...one, as: 'HTTP_BEARER', ours }))
 }
 
 const SHEETS = () => ({

@@ -1,5 +1,7 @@
+import { answerAirtable, readAirtableAsking } from './airtable.ts'
 import { CONNECTOR_HOSTS, listConnectorKeys } from './connectors.ts'
 import type { Answer, Asked } from './mock.ts'
+import { answerNotion, readNotionAsking } from './notion.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
 export type VendorAsking = { asked: string; body: unknown }
@@ -105,6 +107,14 @@ const MENTIONS = JSON.stringify({ parse: ['everyone', 'users', 'roles'] })
 /** The case that a request names anywhere, and what is asked. */
 export async function readVendorAsking({ path, query, headers, body, method, raw, type }: Asked) {
   if (path.includes('/slack/upload/')) return readUpload(raw, type)
+  if (path.startsWith('/vendors/airtable/')) {
+    const asking = readAirtableAsking({ path, query, headers, body, method, raw, type })
+    return { name: /airtable-[a-z0-9-]+/.exec(path)?.[0], asking }
+  }
+  if (path.startsWith('/vendors/notion/')) {
+    const asking = readNotionAsking({ path, query, headers, body, method, raw, type })
+    return { name: /notion-[a-z0-9-]+/.exec(path + body)?.[0], asking }
+  }
   const parts = type.startsWith('multipart/') ? await readParts(raw, type) : undefined
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
   const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
@@ -157,7 +167,8 @@ function tidy(value: unknown): unknown {
 }
 
 /** What a vendor answers. Texts with `refuse` in them are refused, as the vendor does. */
-export function answerVendor({ path, query, body }: Asked, own: string): Answer {
+export function answerVendor(asked: Asked, own: string): Answer {
+  const { path, query, body } = asked
   const [, , vendor = ''] = path.split('/')
   const refused = body.includes('refuse')
   switch (vendor) {
@@ -180,6 +191,10 @@ export function answerVendor({ path, query, body }: Asked, own: string): Answer 
       if (!/\/(send(?!ChatAction)|edit)/.test(path)) return { json: { ok: true, result: true } }
       return { json: { ok: true, result: { message_id: 42, chat: { id: 5 }, date: 1, text: 'said' } } }
     }
+    case 'airtable':
+      return answerAirtable(asked)
+    case 'notion':
+      return answerNotion(asked)
     case 'slack':
       return { json: refused ? { ok: false, error: 'channel_not_found' } : answerSlack(path, own) }
     case 'discord':

@@ -4,10 +4,11 @@ import { AIRTABLE } from './vendors/airtable.ts'
 import { GOOGLE_DRIVE } from './vendors/google/drive.ts'
 import { GMAIL } from './vendors/google/gmail.ts'
 import { GOOGLE_SHEETS } from './vendors/google/sheets.ts'
+import { NOTION } from './vendors/notion.ts'
 
 /** The connectors that every team has, by name. A new one is a table in `vendors/`, and a line here. */
 export const BUILT_IN: Record<string, Connector> = Object.fromEntries(
-  [AIRTABLE, GOOGLE_DRIVE, GOOGLE_SHEETS, GMAIL].map((one) => [one.name, one]),
+  [AIRTABLE, GMAIL, GOOGLE_DRIVE, GOOGLE_SHEETS, NOTION].map((one) => [one.name, one]),
 )
 
 export function findInCatalog(name: string): Connector | undefined {

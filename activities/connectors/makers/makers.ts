@@ -2,6 +2,7 @@ import { getOwn } from '../../../workflows/json.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
 import { DRIVE_MAKERS } from './drive.ts'
 import { GMAIL_MAKERS } from './gmail.ts'
+import { NOTION_MAKERS } from './notion.ts'
 import { SHEET_MAKERS } from './sheets.ts'
 
 /**
@@ -11,7 +12,7 @@ import { SHEET_MAKERS } from './sheets.ts'
 // biome-ignore lint/suspicious/noExplicitAny: tables are checked by their tests
 export type Maker = (given: any, context: NodeContext) => unknown
 
-const MAKERS: Record<string, Maker> = { ...SHEET_MAKERS, ...DRIVE_MAKERS, ...GMAIL_MAKERS }
+const MAKERS: Record<string, Maker> = { ...SHEET_MAKERS, ...DRIVE_MAKERS, ...GMAIL_MAKERS, ...NOTION_MAKERS }
 
 export function findMaker(name: string): Maker {
   const found = getOwn<Maker>(MAKERS, name)

@@ -93,9 +93,109 @@ test('what the first version of Airtable does once for all items is done once', 
 
 test.each([
   ['airtable', 2.1, { operation: 'search', options: { downloadFields: ['A'] } }, 'it downloads attachments'],
+  ['notion', 1, { resource: 'user' }, 'it is of version 1'],
+  [
+    'notion',
+    2.2,
+    { resource: 'block', operation: 'getAll', fetchNestedBlocks: true },
+    'blocks inside of blocks',
+  ],
+  [
+    'notion',
+    2.2,
+    { resource: 'databasePage', operation: 'get', pageId: { mode: 'url', value: 'x' } },
+    'a URL',
+  ],
   ['airtable', 2.1, { operation: 'move' }, 'Perdure has no "move" of "record"'],
 ])('%s %s with %j stops by name', (type, version, parameters, why) => {
   const { type: made, report } = importNode(type, version, { base, table, ...parameters })
   expect(made).toBe('STOP_AND_ERROR')
   expect(report.problems.map(({ message }) => message).join()).toContain(why)
+})
+
+const id = '11111111-2222-3333-4444-555555555555'
+const page = { mode: 'url', value: `https://www.notion.so/A-page-${id.replaceAll('-', '')}` }
+const database = { mode: 'list', value: id }
+const speaks = { notionVersion: '2021-08-16' }
+
+test.each([
+  [
+    { resource: 'databasePage', operation: 'get', pageId: page },
+    'getPage',
+    { page: id.replaceAll('-', ''), simple: true },
+  ],
+  [
+    {
+      ...{
+        resource: 'databasePage',
+        operation: 'getAll',
+        databaseId: database,
+        simple: false,
+        returnAll: true,
+      },
+      ...{ filterType: 'manual', matchType: 'allFilters' },
+      filters: {
+        conditions: [
+          { key: 'State|select', condition: 'equals', selectValue: '={{ $json.s }}' },
+          { key: 'Due|date', condition: 'is_empty' },
+          { key: 'Text|rich_text', condition: 'contains', richTextValue: 'x' },
+        ],
+      },
+      options: { sort: { sortValue: [{ key: 'Due|date', direction: 'descending' }] } },
+    },
+    'queryDatabase',
+    {
+      database: id,
+      filter: {
+        and: [
+          { property: 'State', select: { equals: '={{ $json.s }}' } },
+          { property: 'Due', date: { is_empty: true } },
+          { property: 'Text', text: { contains: 'x' } },
+        ],
+      },
+      sorts: [{ direction: 'descending', property: 'Due' }],
+    },
+  ],
+  [
+    {
+      ...{ resource: 'databasePage', databaseId: database, title: '={{ $json.t }}', options: { icon: 'x' } },
+      propertiesUi: {
+        propertyValues: [
+          { key: 'Text|rich_text', textContent: 'a' },
+          { key: 'N|number', numberValue: 3 },
+          { key: 'Done|checkbox', checkboxValue: true },
+          { key: 'State|status', statusValue: 'Open' },
+        ],
+      },
+      blockUi: { blockValues: [{ type: 'to_do', textContent: 'Do', checked: true }] },
+    },
+    'createDatabasePage',
+    {
+      ...{ database: id, title: '={{ $json.t }}', icon: { emoji: 'x' }, simple: true },
+      properties: {
+        Text: { rich_text: [{ text: { content: 'a' } }] },
+        N: { number: 3 },
+        Done: { checkbox: true },
+        State: { status: { name: 'Open' } },
+      },
+      children: [
+        { object: 'block', type: 'to_do', to_do: { checked: true, text: [{ text: { content: 'Do' } }] } },
+      ],
+    },
+  ],
+  [{ operation: 'archive', pageId: page, simple: false }, 'archivePage', { page: id.replaceAll('-', '') }],
+  [{ operation: 'search', text: 'x', limit: 3 }, 'search', { query: 'x', limit: 3, simple: true }],
+  [
+    { resource: 'block', operation: 'getAll', blockId: page, returnAll: true },
+    'listBlocks',
+    { block: id.replaceAll('-', ''), simple: true },
+  ],
+  [{ resource: 'user', operation: 'getAll' }, 'listUsers', { limit: 50 }],
+])('Notion with %j becomes %s', (parameters, action, input) => {
+  const { type, config, needs, report } = importNode('notion', 2.2, parameters)
+  expect(report.problems.filter(({ kind }) => kind === 'node')).toEqual([])
+  expect(type).toBe('CONNECTOR')
+  expect(config).toMatchObject({ connector: 'notion', action })
+  expect(config.input).toEqual({ ...input, ...speaks })
+  expect(needs).toMatchObject([{ type: 'notionApi', as: 'NOTION' }])
 })

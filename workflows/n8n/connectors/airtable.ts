@@ -76,12 +76,16 @@ const RECORDS: Record<string, Reader> = {
     return { action: 'listRecords', input, ...flat(node), ...(version < 2.1 ? { isOnce: true } : {}) }
   },
   create: (node) => ({ action: 'createRecord', input: written(node).input }),
-  update(node) {
+  update(node, { report }) {
     const { keys } = readColumns(node, true)
     if (keys.includes('id')) {
       const { input } = written(node, ['id'])
       return { action: 'updateRecord', input: { ...input, record: columnOfId(node) } }
     }
+    const message =
+      'n8n reads the table once for all items. Perdure reads it for each, at most 10,000 records, and finds what items ' +
+      'before have changed.'
+    report('items', 'parameters.columns', message, keys)
     return {
       action: 'updateMatching',
       input: { ...written(node).input, keys: demandKeys(keys), ...all(node) },

@@ -39,23 +39,27 @@ export function omitFields(names: string[]): string {
   return `={{ Object.fromEntries(Object.entries($json).filter(([key]) => !${list}.includes(key))) }}`
 }
 
-const FAIL = `(() => { throw new Error('The value does not fit its column') })()`
 /** The first of n8n's ways to read a date that understands the text. */
 const DATE =
-  `(value => DateTime.isDateTime(value) ? value.toISO() : (text => (['fromISO', 'fromHTTP', 'fromRFC2822', 'fromSQL'].map(how => ` +
-  `DateTime[how](text, ({ setZone: true }) )).find(one => one.isValid) ?? DateTime.fromMillis(Date.parse(text))).toISO())` +
-  `(value instanceof Date ? value.toISOString() : String(value).trim()) ?? ${FAIL})`
-const PARSE = (holds: string) =>
-  `(value => (one => ${holds} ? one : ${FAIL})(typeof value === 'string' ? JSON.parse(value) : value))`
+  "(value => DateTime.isDateTime(value) ? value.toISO() : (text => (['fromISO', 'fromHTTP', 'fromRFC2822', 'fromSQL'].map(how => " +
+  'DateTime[how](text, ({ setZone: true }) )).find(one => one.isValid) ?? DateTime.fromMillis(Date.parse(text))).toISO())' +
+  '(value instanceof Date ? value.toISOString() : String(value).trim()) ?? value)'
+const parse = (holds: string) =>
+  `(value => { try { const one = typeof value === 'string' ? JSON.parse(value) : value; return ${holds} ? one : value } ` +
+  'catch { return value } })'
 
+/**
+ * Values of the types of columns. What does not fit is left as it is, and the service refuses it, where n8n does so itself:
+ * an expression that fails would be nothing at all.
+ */
 const READERS: Record<string, string> = {
-  number: `(value => Number.isNaN(Number(value)) ? ${FAIL} : Number(value))`,
+  number: '(value => Number.isNaN(Number(value)) ? value : Number(value))',
   boolean:
-    `(value => /^true$/i.test(String(value)) || (String(value).trim() !== '' && Number(value) === 1) ? true : ` +
-    `/^false$/i.test(String(value)) || (String(value).trim() !== '' && Number(value) === 0) ? false : ${FAIL})`,
+    "(value => /^true$/i.test(String(value)) || (String(value).trim() !== '' && Number(value) === 1) ? true : " +
+    "/^false$/i.test(String(value)) || (String(value).trim() !== '' && Number(value) === 0) ? false : value)",
   dateTime: DATE,
-  array: PARSE('Array.isArray(one)'),
-  object: PARSE("typeof one === 'object' && one !== null && !Array.isArray(one)"),
+  array: parse('Array.isArray(one)'),
+  object: parse("typeof one === 'object' && one !== null && !Array.isArray(one)"),
 }
 
 /** n8n does not read dates and the like where its editor says that the service does, but lists. */
