@@ -1177,6 +1177,13 @@ export interface RequestCounts {
   used: number;
 }
 
+export interface RequestPages {
+  activity: string;
+  executionId: string;
+  number: number;
+  sealed: Buffer;
+}
+
 export interface SamplingCursors {
   claim: string | null;
   claimedAt: Timestamp | null;
@@ -1584,6 +1591,7 @@ export interface DB {
   playbookRuns: PlaybookRuns;
   playbooks: Playbooks;
   requestCounts: RequestCounts;
+  requestPages: RequestPages;
   samplingCursors: SamplingCursors;
   scheduledReportRuns: ScheduledReportRuns;
   scheduledReports: ScheduledReports;

@@ -1,0 +1,11 @@
+-- The pages that a node has been answered: an attempt that comes again goes on at the first one that is missing.
+create table request_pages (
+  execution_id uuid not null references executions on delete cascade,
+  -- The node's activity within the execution, as of message_notes.
+  activity text not null,
+  -- From 0.
+  number integer not null,
+  -- The answer's head and body: zipped, sealed.
+  sealed bytea not null,
+  primary key (execution_id, activity, number)
+);
