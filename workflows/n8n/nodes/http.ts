@@ -174,7 +174,6 @@ function nestNames(pairs: Fields): Fields {
 function readOptions({ parameters, version }: SourceNode, report: ProblemReporter): Fields {
   const options = isObject(parameters.options) ? parameters.options : {}
   const { response, timeout, pagination, batching, redirect, queryParameterArrays, ...rest } = options
-  const pages = readPagination(pagination, report)
   const { fullResponse, neverError, responseFormat, outputPropertyName } = {
     fullResponse: options.fullResponse,
     neverError: options.ignoreResponseCode,
@@ -182,6 +181,7 @@ function readOptions({ parameters, version }: SourceNode, report: ProblemReporte
     outputPropertyName: version < 3 ? parameters.dataPropertyName : undefined,
     ...Object(Object(response).response),
   }
+  const pages = readPagination(pagination, neverError, report)
   for (const [key, value] of Object.entries(rest)) {
     if (!QUIET.has(key)) reportMissingOption(report, `parameters.options.${key}`, value)
   }

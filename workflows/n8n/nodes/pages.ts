@@ -4,16 +4,18 @@ import { isTemplate, keepText, keepTexts, listObjects, plainText } from '../text
 
 type Fields = Record<string, unknown>
 
-const PATH = 'parameters.options.pagination'
-
 /** How the HTTP Request node goes on with further pages; undefined if it asks for one. */
-export function readPagination(given: unknown, report: ProblemReporter): Fields | undefined {
+export function readPagination(
+  given: unknown,
+  neverError: unknown,
+  report: ProblemReporter,
+): Fields | undefined {
   const pages = Object(Object(given).pagination) as Fields
   if (Object(given).pagination === undefined || pages.paginationMode === 'off') return undefined
   const byUrl = pages.paginationMode === 'responseContainsNextURL'
   return {
     ...(byUrl ? { url: keepText(pages.nextURL ?? '') } : { parameters: readParameters(pages) }),
-    ...readEnd(pages, report),
+    ...readEnd(pages, neverError === true, report),
     ...readLimit(pages),
     ...readInterval(pages),
     // n8n asks the same again, until the answers are the same.
@@ -34,7 +36,7 @@ function readParameters({ parameters }: Fields): Fields[] {
 }
 
 /** Where the pages end. An empty answer ends them unless it says otherwise. */
-function readEnd(pages: Fields, report: ProblemReporter): Fields {
+function readEnd(pages: Fields, neverError: boolean, report: ProblemReporter): Fields {
   const { paginationCompleteWhen: when = 'responseIsEmpty' } = pages
   if (when === 'receiveSpecificStatusCodes') {
     const statuses = String(plainText(pages.statusCodesWhenComplete ?? '') ?? '').split(',')
@@ -42,23 +44,17 @@ function readEnd(pages: Fields, report: ProblemReporter): Fields {
     return { endStatus: endStatus.filter((status) => status >= 100 && status <= 599) }
   }
   if (when === 'responseIsEmpty') {
-    reportErrors(pages, report)
+    const message =
+      'In n8n an answer with an error and an empty body ends the pages, and the node goes on. Here the node fails.'
+    report('parameter', 'parameters.options.pagination', message, pages)
     return { until: `={{ !(${IS_FULL}) }}` }
   }
   const text = pages.completeExpression
   if (!isTemplate(text)) throw new Error('no expression says where its pages end')
-  if (/\bstatusCode\b/.test(text)) return { until: text, errorsEnd: true }
-  reportErrors(pages, report)
-  return { until: text }
+  return neverError ? { until: text, errorsEnd: true } : { until: text }
 }
 
 const IS_FULL = 'Array.isArray($response.body) ? $response.body.length : !!$response.body'
-
-function reportErrors(pages: Fields, report: ProblemReporter): void {
-  const message =
-    'In n8n an answer with an error that looks like the last page ends the pages, and the node goes on. Here the node fails.'
-  report('parameter', PATH, message, pages)
-}
 
 /** n8n has no limit unless one is set. */
 function readLimit({ limitPagesFetched, maxRequests = 100 }: Fields): Fields {
@@ -75,7 +71,7 @@ function readInterval({ requestInterval = 0 }: Fields): Fields {
   return ms === 0 ? {} : { pauseMs: ms }
 }
 
-/** Pages are no files, and n8n takes errors of pages as pages whatever the node says of errors. */
+/** Pages are no files, and after an error n8n asks for no further page, whatever the node says of errors. */
 export function shapePages(response: Fields): Fields {
   if (response.format === 'file') throw new Error('it asks for pages that are files')
   const { neverError: _, ...rest } = response
