@@ -10,7 +10,7 @@ export const MAX_PAGES = 10_000
 export const USUAL_PAGES = 1_000
 
 /** The most bytes of all pages together, and what they may have unless it is set. */
-export const MAX_PAGES_BYTES = 64 * 1024 * 1024
+const MAX_PAGES_BYTES = 64 * 1024 * 1024
 export const USUAL_PAGES_BYTES = 8 * 1024 * 1024
 
 const MAX_PAGE_PAUSE_MS = 3_600_000
