@@ -580,8 +580,9 @@ begin
   delete from execution_files where execution_id = run;
   if not keeps_outputs then
     perform wipe_outputs(run);
-    -- They hold the outputs of nodes that have sent something.
+    -- They hold the outputs of nodes that have sent something, and what nodes were answered.
     delete from message_notes where execution_id = run;
+    delete from request_pages where execution_id = run;
   end if;
 end $function$;
 

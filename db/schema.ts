@@ -1204,6 +1204,13 @@ export interface RequestCounts {
   used: number;
 }
 
+export interface RequestPages {
+  activity: string;
+  executionId: string;
+  number: number;
+  sealed: Buffer;
+}
+
 export interface SamplingCursors {
   claim: string | null;
   claimedAt: Timestamp | null;
@@ -1622,6 +1629,7 @@ export interface DB {
   playbookRuns: PlaybookRuns;
   playbooks: Playbooks;
   requestCounts: RequestCounts;
+  requestPages: RequestPages;
   samplingCursors: SamplingCursors;
   scheduledReportRuns: ScheduledReportRuns;
   scheduledReports: ScheduledReports;

@@ -6,8 +6,9 @@ import { weighValue } from './weight.ts'
 
 /**
  * The values that expressions can read, by variable. `item` and `index` are bound in loops only, and where a node
- * works on each of `items`, and `args` in the settings of an agent's tool: what the model calls it with. For JavaScript,
- * `names` are ids of nodes by their names.
+ * works on each of `items`, and `args` in the settings of an agent's tool: what the model calls it with. `response`,
+ * `pageCount` and `request` are there for the pages of an HTTP request. For JavaScript, `names` are ids of nodes by
+ * their names.
  */
 export type Bindings = {
   input: unknown
@@ -20,6 +21,9 @@ export type Bindings = {
   /** The number of the iteration of the loop around the node, from 0; nothing outside of loops. */
   runIndex?: number
   args?: unknown
+  response?: unknown
+  pageCount?: number
+  request?: unknown
   items?: unknown[]
   names?: Record<string, string>
   /** No variable: how items are paired with those of nodes before (see findPairedItem). */

@@ -20,7 +20,7 @@ export function parseResponseBody(
   const text = decodeText(body, contentType)
   const unknown = describeUnknownCharset(body, contentType)
   const warnings = unknown ? [unknown] : []
-  const isJson = /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType ?? '')
+  const isJson = isJsonType(contentType)
   if (responseType === 'text' || (responseType !== 'json' && !isJson)) return { value: text, warnings }
   const fault = isDeeper(text, MAX_DEPTH) ? `is nested deeper than ${MAX_DEPTH}` : null
   if (!fault) {
@@ -34,6 +34,9 @@ export function parseResponseBody(
   }
   return responseType === 'json' ? { fault: fault ?? 'is not valid JSON' } : { value: text, warnings }
 }
+
+export const isJsonType = (contentType: string | undefined): boolean =>
+  /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType ?? '')
 
 /** The warning for a body that was read as UTF-8 because the charset that is declared is not known. */
 export function describeUnknownCharset(

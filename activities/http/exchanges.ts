@@ -6,20 +6,25 @@ import type { HttpClient, HttpRequest } from './http.ts'
 const NO_BODY: BodyStart = { text: null, bytes: 0, isCut: false }
 
 /** The most requests of one attempt that are noted. */
-const MAX_REQUESTS = 100
+export const MAX_REQUESTS = 100
 
-/** An HTTP client that has `note` told of every request of an attempt as it is sent, and again when it has ended. */
+/**
+ * An HTTP client that has `note` told of every request of an attempt as it is sent, and again when it has ended. Of the
+ * pages beyond those that are noted, the one that fails is noted at its end.
+ */
 export function noteExchanges(
   http: HttpClient,
   { executionId, nodeId, iteration, attempt }: StartedAttempt,
   note: (exchange: Exchange) => void,
 ): HttpClient {
   let count = 0
+  let toldQuiet = false
   return {
     close: http.close,
     async request(req) {
-      const number = count++
-      if (number >= MAX_REQUESTS) return http.request(req)
+      const number = req.line ?? count++
+      const isQuiet = number >= MAX_REQUESTS
+      if (isQuiet && (req.line === undefined || toldQuiet)) return http.request(req)
       let exchange: Exchange | undefined
       const watch: HttpRequest['watch'] = {
         sent({ method, url, headers, body, bytes = 0 }) {
@@ -34,14 +39,19 @@ export function noteExchanges(
             ...{ method, url, headers, body: body ? startOf(body, headers) : { ...NO_BODY, bytes } },
             ...{ redirects: [], response: null, error: null },
           }
-          note(exchange)
+          if (!isQuiet) note(exchange)
         },
         received({ status, statusText, headers }) {
           if (exchange) exchange.response = { status, statusText, headers, body: NO_BODY }
         },
       }
       const end = (more: Partial<Exchange>) => {
-        if (exchange) note({ ...exchange, ...more, endedAt: Date.now() })
+        if (!exchange) return
+        const ended = { ...exchange, ...more, endedAt: Date.now() }
+        const hasFailed = ended.error !== null || Number(ended.response?.status) >= 400
+        if (isQuiet && !hasFailed) return
+        toldQuiet ||= isQuiet
+        note(ended)
       }
       try {
         let saved = 0

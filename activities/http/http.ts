@@ -50,6 +50,8 @@ export type HttpRequest = {
    * adds something else now: then the request is sent once more.
    */
   renew?: () => Promise<boolean>
+  /** Its line in the record of the attempt, from 0, if it is not the next one. */
+  line?: number
   /** The only hosts that the request and its redirects may lead to; see demandHost. */
   allowedHosts?: readonly string[]
 }
@@ -70,8 +72,8 @@ type HttpWatch = {
   received(head: { status: number; statusText: string; headers: ShownHeaders }): void
 }
 
-/** `body` is decompressed. */
-export type HttpResponse = { status: number; body: Uint8Array } & ResponseHeaders
+/** `body` is decompressed. `url` is where it came from, once redirects were followed. */
+export type HttpResponse = { status: number; body: Uint8Array; url?: string } & ResponseHeaders
 
 export type HttpClient = {
   /**
@@ -165,13 +167,13 @@ async function request(agents: Agents, req: HttpRequest, mark?: string): Promise
           if (!stop.signal.aborted) unsaved = { error }
           throw error
         })
-        return { status, ...read, body: new Uint8Array() }
+        return { status, ...read, body: new Uint8Array(), url: hop.url.href }
       }
       req.onBound?.(boundBody(hop.method, headers, maxBytes))
       const raw = await readResponseBytes(response.body, maxBytes, hop.url.host)
       const body = await decompress(raw, headers['content-encoding'] ?? '', maxBytes, hop.url.host)
       req.onBound?.(body.length)
-      return { status, ...read, body }
+      return { status, ...read, body, url: hop.url.href }
     }
   } catch (error) {
     if (renewal.threw(error)) throw error

@@ -14,13 +14,14 @@ import { findExtension } from '../files/types.ts'
 import type { LargeAnswer } from '../http/answer.ts'
 import { parseResponseBody } from '../http/body.ts'
 import { showHeaders } from '../http/headers.ts'
-import type { HttpRequest } from '../http/http.ts'
+import type { HttpRequest, HttpResponse } from '../http/http.ts'
 import { HttpError, type HttpErrorKind } from '../http/httperror.ts'
 import { decodeText } from '../reading/charset.ts'
 import { readLargeNumbers } from '../reading/json.ts'
 import { NodeFailure } from './kit/failure.ts'
 import { workedItem } from './kit/items.ts'
 import type { NodeContext, NodeResult, NodeRunner } from './kit/node.ts'
+import { readAllPages } from './kit/pagination.ts'
 import { openPass } from './kit/pass.ts'
 import { buildRequest, readHeldBytes, readMaxBytes } from './kit/request.ts'
 import { isBytes, shapeFile, shapeResponse } from './kit/response.ts'
@@ -60,36 +61,25 @@ export type HttpManner = {
  */
 export async function sendRequest(context: NodeContext, manner?: HttpManner): Promise<NodeResult> {
   const pass = await openPass(context, context.config)
-  const { request, host } = await buildRequest(context, pass, manner !== undefined)
+  if (context.config.pagination !== undefined && !manner)
+    return readAllPages(context, pass, async (request, host, takes) => {
+      const response = await send(context, request)
+      if (response.status >= 400 && !(await takes(response)))
+        throw failStatus(context, request, host, response)
+      return response
+    })
+  const { request, host } = await buildRequest(context, { pass, encodes: manner !== undefined })
   const saving = saveAnswer(context, request)
   await manner?.begin?.()
-  let response: Awaited<ReturnType<NodeContext['http']['request']>>
-  try {
-    response = await context.http.request({ ...request, ...saving.request })
-    context.sending?.answered()
-  } catch (error) {
-    if (error instanceof NodeFailure || (error instanceof HttpError && ANSWERED.has(error.kind)))
-      context.sending?.answered()
-    context.signal.throwIfAborted()
-    throw error instanceof HttpError ? requestFailure(request.method, error) : error
-  }
+  const response = await send(context, { ...request, ...saving.request })
   const { status, headers, cookies, body } = response
   const shown = showHeaders(response)
   const shape = context.config.response as ResponseShape | undefined
   if (saving.file && shape) return { output: shapeFile(shape, response, saving.file, workedItem(context)) }
   if (saving.file) return { output: { status, headers: shown, body: saving.file } }
   const message = `${request.method} ${host} responded with ${status}`
-  if (status >= 400 && !shape?.neverError && !manner?.takes?.(status)) {
-    const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
-    const excerpt = excerptBody(start, request, context.credentials?.secrets())
-    const retryable = status >= 500 || status === 408 || status === 425 || status === 429
-    const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
-    throw new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
-      type: `Http${status}`,
-      retryable,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    })
-  }
+  if (status >= 400 && !shape?.neverError && !manner?.takes?.(status))
+    throw failStatus(context, request, host, response)
   const { responseType } = context.config
   const largeNumbers = readLargeNumbers(context.config)
   if (shape) {
@@ -110,6 +100,39 @@ export async function sendRequest(context: NodeContext, manner?: HttpManner): Pr
   }
   noteWarnings(context, read.warnings)
   return { output: { status, headers: shown, body: read.value } }
+}
+
+/** Sends the request. Throws a NodeFailure if no answer comes that can be taken. */
+async function send(context: NodeContext, request: HttpRequest): Promise<HttpResponse> {
+  try {
+    const response = await context.http.request(request)
+    context.sending?.answered()
+    return response
+  } catch (error) {
+    if (error instanceof NodeFailure || (error instanceof HttpError && ANSWERED.has(error.kind)))
+      context.sending?.answered()
+    context.signal.throwIfAborted()
+    throw error instanceof HttpError ? requestFailure(request.method, error) : error
+  }
+}
+
+/** The failure for an answer with a status of 400 or more. */
+function failStatus(
+  { credentials }: NodeContext,
+  request: HttpRequest,
+  host: string,
+  { status, headers, body }: HttpResponse,
+): NodeFailure {
+  const message = `${request.method} ${host} responded with ${status}`
+  const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
+  const excerpt = excerptBody(start, request, credentials?.secrets())
+  const retryable = status >= 500 || status === 408 || status === 425 || status === 429
+  const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
+  return new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
+    type: `Http${status}`,
+    retryable,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
 }
 
 function noteWarnings({ notes }: NodeContext, messages: string[]): void {

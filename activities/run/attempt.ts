@@ -14,7 +14,7 @@ import type { KeptAnswer } from './calls/answers.ts'
 import { makeCall, storeKept } from './calls/call.ts'
 import { type AttemptEnd, watchEnd } from './calls/end.ts'
 import { describeAttempt } from './calls/idempotencykey.ts'
-import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes } from './calls/notes.ts'
+import { AtItElsewhere, type AttemptNotes, beginNotes, readNotes, ToBeContinued } from './calls/notes.ts'
 import { describeFailure, finalFailure, finalIfDeleted, isInfrastructure, reportFailure } from './failures.ts'
 import { retryOutages } from './outages.ts'
 import { NoRoom, weighInputs } from './share.ts'
@@ -155,8 +155,7 @@ function toActivityFailure(
   const { failures, returned } = before
   const uncounted = findUncounted(error, node, end, returned)
   if (uncounted) {
-    const gaveBack =
-      error instanceof NoRoom || error instanceof AtItElsewhere || isWithoutProcess(error, node)
+    const gaveBack = isReturn(error) || isWithoutProcess(error, node)
     const counts = { failures, returned: returned + (gaveBack ? 1 : 0) }
     return { failure: uncounted, counts }
   }
@@ -183,11 +182,15 @@ function findUncounted(error: unknown, node: PlanNode, end: AttemptEnd, returned
   const final = finalIfDeleted(error, { returned })
   if (final !== error) return final
   // Nothing is wrong, so the SDK logs nothing.
-  if (error instanceof NoRoom || error instanceof AtItElsewhere)
-    return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')
+  if (isReturn(error)) return again('WorkerBusy', error.message, error.afterMs, 'BENIGN')
   if (isWithoutProcess(error, node)) return again('WorkerBusy', describeFailure(error).message, 500, 'BENIGN')
   if (isInfrastructure(error)) return again('Infrastructure', describeFailure(error).message, 1_000)
   return undefined
+}
+
+/** Whether the attempt has only given its slot back. */
+function isReturn(error: unknown): error is NoRoom | AtItElsewhere | ToBeContinued {
+  return error instanceof NoRoom || error instanceof AtItElsewhere || error instanceof ToBeContinued
 }
 
 /** Whether a node that only computes has not got a process in time, because its team has its half of them. */

@@ -13,6 +13,7 @@ import { countCredentialKeys, judgeKey } from './sealkeys.ts'
 const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<unknown> }> = {
   outputs: { from: sql`blobs`, keyId: keyIdWithin('sealed') },
   requests: { from: sql`node_requests`, keyId: keyIdWithin('sealed') },
+  pages: { from: sql`request_pages`, keyId: keyIdWithin('sealed') },
   files: { from: sql`file_pieces`, keyId: keyIdWithin('sealed') },
   messages: { from: sql`message_notes`, keyId: keyIdWithin('sealed') },
   callbacks: { from: sql`callbacks`, keyId: keyIdWithin('target') },
@@ -28,6 +29,7 @@ const PLACES: Record<KeyPlace, { from: RawBuilder<unknown>; keyId: RawBuilder<un
 export const KEY_PLACES = [
   'outputs',
   'requests',
+  'pages',
   'files',
   'messages',
   'callbacks',

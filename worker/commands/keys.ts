@@ -6,6 +6,7 @@ import { asOperator, createOperatorScope } from './operator.ts'
 const NAMES: Record<KeyPlace, string> = {
   outputs: 'outputs',
   requests: 'sent requests',
+  pages: 'pages',
   files: 'pieces of files',
   messages: 'sent messages',
   callbacks: 'callbacks',

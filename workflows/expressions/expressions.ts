@@ -129,7 +129,7 @@ export function quoteSource(source: string): string {
 /**
  * The reads of an expression: variables of the scope (`roots`), outputs by node id (`nodes`), and whether it reads its
  * context, which is `$input`. `problems` are messages about reads that are not allowed. `args`: it reads `$args`, and
- * has not given it a value itself.
+ * has not given it a value itself; `page`: the first of PAGE_VARIABLES that it so reads.
  */
 export type Reads = {
   roots: Set<string>
@@ -137,10 +137,14 @@ export type Reads = {
   context: boolean
   problems: string[]
   args?: boolean
+  page?: string
 }
 
 /** The variables that expressions see, without `$`. */
 export const VARIABLES_IN_SCOPE = new Set(['input', 'nodes', 'trigger', 'vars', 'execution', 'item', 'index'])
+
+/** What the pages of an HTTP request have besides. */
+export const PAGE_VARIABLES = new Set(['response', 'pageCount', 'request'])
 
 /**
  * JSONata's own functions, without `$eval`, whose expressions could not be checked when the graph is saved.
@@ -213,6 +217,10 @@ export function findReads(tree: Syntax): Reads {
       // Expressions of before may have a variable of this name.
       reads.roots.add(name)
       reads.args = !bound.has(name)
+    } else if (PAGE_VARIABLES.has(name)) {
+      if (bound.has(name)) continue
+      reads.roots.add(name)
+      reads.page ??= name
     } else if (name === 'nodes')
       reads.problems.push('$nodes needs the id of a node right after it: $nodes.fetch, or $nodes.`fetch-2`')
     else if (VARIABLES_IN_SCOPE.has(name)) reads.roots.add(name)

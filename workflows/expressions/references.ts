@@ -8,6 +8,7 @@ import { findBareText, findLostSign } from './baretext.ts'
 import {
   eachPart,
   measureExpression,
+  PAGE_VARIABLES,
   quoteSource,
   type Reads,
   readMeasured,
@@ -46,7 +47,7 @@ export type Meter = { left: number }
  * Finds every node that a config refers to and what is wrong with its expressions. The strings at the paths (within the
  * config) of `conditions` are read as conditions or as code, all others as templates. Keys are not read. Under the
  * rules 2 a text that begins with `=` is JavaScript. With `advises` it also looks for likely mistakes. `texts` says for
- * a path which texts are no expressions, or know `$args`.
+ * a path which texts are no expressions, or know more variables.
  */
 export function* findReferences(
   value: unknown,
@@ -79,7 +80,7 @@ export function* findReferences(
         found,
         meter,
         rules,
-        knowsArgs: kind === 'args',
+        kind,
       }
       const read = language >= 2 && isScriptText(item) ? readScriptText : readText
       if (read === readScriptText && advises && !bare.has(key)) found.warnings.push(...findLostSign(item, at))
@@ -120,10 +121,13 @@ function mayBeMeant(text: string, rules: Rules | undefined): boolean {
 }
 
 const NO_ARGS = 'unknown variable $args: only the settings of a tool of an agent have it'
+const noPage = (name: string) =>
+  `unknown variable $${name}: only the pagination and the pages of an HTTP_REQUEST have it`
 
 type Reading = {
   path: string
-  knowsArgs: boolean
+  /** Which variables the text knows besides the usual ones. */
+  kind: TextKind | undefined
   isCondition: boolean
   found: References
   meter: Meter
@@ -131,7 +135,7 @@ type Reading = {
 }
 
 /** Reads the expressions of one string, and adds what they refer to and what is wrong with them. */
-function* readText(text: string, { path, isCondition, found, meter, rules, knowsArgs }: Reading): Work<void> {
+function* readText(text: string, { path, isCondition, found, meter, rules, kind }: Reading): Work<void> {
   let from = 0
   try {
     for (const part of isCondition ? [splitCondition(text)] : eachPart(text)) {
@@ -149,8 +153,9 @@ function* readText(text: string, { path, isCondition, found, meter, rules, knows
       if (meter.left < 0) throw new Error(TOO_MUCH)
       yield units
       const place = (within: number, length: number) => locate(text, at + within, length)
-      if (readSource(source, place, path, found, rules)?.args && !knowsArgs)
-        found.problems.push({ path, message: NO_ARGS })
+      const { args, page } = readSource(source, place, path, found, rules) ?? {}
+      if (args && kind !== 'args') found.problems.push({ path, message: NO_ARGS })
+      if (page !== undefined && kind !== 'page') found.problems.push({ path, message: noPage(page) })
     }
   } catch (error) {
     found.problems.push({ path, message: (error as Error).message })
@@ -237,7 +242,7 @@ function* readCodeInto(found: References, text: string, path: string, meter: Met
  * Reads a text that begins with `=`: a template in JavaScript. Each expression is parsed twice, to find its end
  * and to read it.
  */
-function* readScriptText(text: string, { path, isCondition, found, meter, knowsArgs }: Reading): Work<void> {
+function* readScriptText(text: string, { path, isCondition, found, meter, kind }: Reading): Work<void> {
   yield SCRIPT_SCAN_WORK * text.length
   let template: ScriptTemplate
   try {
@@ -267,7 +272,9 @@ function* readScriptText(text: string, { path, isCondition, found, meter, knowsA
         found.nodes.push({ id, path, isName: true, place: () => locate(text, start + at, id.length) })
       }
       if (reads.paired.size > 0) found.pairs = true
-      if (reads.roots.has('args') && !knowsArgs) problem(NO_ARGS, source.indexOf('$args'))
+      if (reads.roots.has('args') && kind !== 'args') problem(NO_ARGS, source.indexOf('$args'))
+      for (const name of kind === 'page' ? [] : PAGE_VARIABLES)
+        if (reads.roots.has(name)) problem(noPage(name), source.indexOf(`$${name}`))
       for (const { message, position } of reads.found) problem(message, position)
     } catch (error) {
       const { message, position = 0 } = error as Partial<ScriptSyntaxError> & Error

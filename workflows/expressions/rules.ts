@@ -26,5 +26,8 @@ export function isRules(value: unknown): value is Rules {
   return RULES.includes(value as Rules)
 }
 
-/** How the texts at a path of a config are read: as they stand, or with `$args`, the arguments of a tool's call. */
-export type TextKind = 'plain' | 'args'
+/**
+ * How the texts at a path of a config are read: as they stand, with `$args`, the arguments of a tool's call, or with
+ * what is known of the pages of an HTTP request: `$response`, `$pageCount` and `$request`.
+ */
+export type TextKind = 'plain' | 'args' | 'page'

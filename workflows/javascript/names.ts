@@ -9,7 +9,7 @@ const LANGUAGE = `Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean 
 const GIVEN = `$ $json $data $binary $input $node $items $itemIndex $position $thisItem $thisItemIndex $runIndex
   $thisRunIndex $env $vars $execution $workflow $mode $now $today $jmespath $jmesPath $if
   $ifEmpty $min $max $not $average min max not average numberList zip toPathSegment DateTime Duration Interval
-  $nodes $trigger $item $index $args`
+  $nodes $trigger $item $index $args $response $pageCount $request`
 
 const KNOWN = new Set(`${LANGUAGE} ${GIVEN}`.split(/\s+/))
 
@@ -37,6 +37,9 @@ const ROOTS_OF: Record<string, string[]> = {
   DateTime: ['execution'],
   $trigger: ['trigger'],
   $args: ['args'],
+  $response: ['response'],
+  $pageCount: ['pageCount'],
+  $request: ['request'],
   // Paired items are found from the item.
   $: ['nodes', 'index'],
   $node: ['nodes', 'index'],

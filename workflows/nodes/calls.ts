@@ -13,6 +13,7 @@ import {
   wholeNumber,
 } from './fields.ts'
 import { MAX_FILE_BYTES } from './files.ts'
+import { listPageConditions, paginationField, readPageText } from './pagination.ts'
 
 const scalar = v.union([v.string(), v.number(), v.boolean()], 'must be a string, a number or a boolean')
 
@@ -52,10 +53,12 @@ export type ResponseShape = v.InferOutput<typeof responseField>
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 /** A file may have more bytes than another answer, and is no items. */
-function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown; response?: unknown }>() {
+function checkFileAnswer<
+  T extends { responseType?: unknown; maxBytes?: unknown; response?: unknown; pagination?: unknown },
+>() {
   return v.rawCheck<T>(({ dataset, addIssue }) => {
     if (!dataset.typed) return
-    const { responseType, maxBytes, response } = dataset.value
+    const { responseType, maxBytes, response, pagination } = dataset.value
     const add = (key: string, value: unknown, message: string) => {
       const path = { type: 'object', origin: 'value', input: dataset.value, key, value } as const
       addIssue({ message, path: [path as unknown as v.ObjectPathItem] })
@@ -64,6 +67,8 @@ function checkFileAnswer<T extends { responseType?: unknown; maxBytes?: unknown;
       add('maxBytes', maxBytes, `must be at most ${MAX_ANSWER_BYTES} unless responseType is file`)
     if (responseType === 'file' && response !== undefined)
       add('response', response, 'cannot be given with the responseType file')
+    if (pagination !== undefined && (responseType === 'file' || Object(response).format === 'file'))
+      add('pagination', pagination, 'cannot be given with answers that become files')
   })
 }
 
@@ -130,6 +135,7 @@ export const CALL_NODES = {
             // Not computed: it is read before anything else of the node.
             maxBytes: v.optional(wholeNumber(1, MAX_FILE_BYTES)),
             largeNumbers: v.optional(largeNumbersField),
+            pagination: v.optional(paginationField),
           },
           {
             bodyType: 'How the body is sent.',
@@ -137,11 +143,14 @@ export const CALL_NODES = {
             responseType: 'How the answer is read. Without it as JSON where the answer says so.',
             maxBytes: 'The most bytes that the answer may have. Less lets more calls be made at once.',
             largeNumbers: LARGE_NUMBERS,
+            pagination: 'Reads the pages that follow, and outputs {items, pages, more} of all of them.',
           },
         ),
       }),
       checkFileAnswer(),
     ),
+    conditions: listPageConditions,
+    texts: () => readPageText,
     main: ['method', 'url', 'credentialId', 'query', 'headers', 'bodyType', 'body'],
     credentialUses: ['HTTP'],
     retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },

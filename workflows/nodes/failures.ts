@@ -25,6 +25,8 @@ export const FAILURE_TYPES = [
   'HttpRefusedHost',
   'HttpTimeout',
   'HttpTooLarge',
+  // The pages of a request come round again, or are too many.
+  'PagesEndless',
   // The credential is gone, or the other side no longer takes it.
   'CredentialBroken',
   'CredentialMissing',

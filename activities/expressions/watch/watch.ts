@@ -1,4 +1,4 @@
-import { prepareExpression } from '../../../workflows/expressions/expressions.ts'
+import { PAGE_VARIABLES, prepareExpression } from '../../../workflows/expressions/expressions.ts'
 import type { Reading } from '../../../workflows/expressions/rules.ts'
 import type { ReadPath } from '../../../workflows/expressions/watched.ts'
 import type { ConsoleLine } from '../../javascript/job.ts'
@@ -42,6 +42,8 @@ export function createWatch({ rules, strict, note, log }: Reading): Watch | unde
       paths.some((path) => findMiss(path, startOf(path, bindings, items)) !== undefined),
     tellPath(placed, bindings, items) {
       const [root, ...steps] = placed.expression.path!
+      // A page that has no next one says so by what it lacks.
+      if (root !== undefined && PAGE_VARIABLES.has(root)) return
       const path = { root, steps, whole: true }
       const miss = findMiss(path, startOf(path, bindings, items))
       if (miss !== undefined) watch.tell(placed, [miss])

@@ -15,10 +15,11 @@ function defineBindings(kit: Kit): void {
   }
   kit.read('$item', () => kit.item)
   kit.read('$index', () => kit.index)
-  kit.read('$args', () => {
-    if (kit.roots.args === undefined) throw new ReferenceError("'$args' is not defined")
-    return kit.roots.args
-  })
+  for (const name of ['args', 'response', 'pageCount', 'request'])
+    kit.read(`$${name}`, () => {
+      if (kit.roots[name] === undefined) throw new ReferenceError(`'$${name}' is not defined`)
+      return kit.roots[name]
+    })
 }
 
 function defineConsole(kit: Kit): void {

@@ -4,6 +4,7 @@ import { isObject } from '../../../workflows/json.ts'
 import { MAX_ANSWER_BYTES } from '../../../workflows/nodes/calls.ts'
 import { HTTP_METHODS } from '../../../workflows/nodes/fields.ts'
 import { MAX_FILE_BYTES } from '../../../workflows/nodes/files.ts'
+import { isSecretName } from '../../../workflows/secrets/secretnames.ts'
 import type { HttpPass } from '../../credentials/authorize.ts'
 import { findRequestHeaderFault } from '../../http/hop.ts'
 import type { HttpRequest } from '../../http/http.ts'
@@ -19,22 +20,30 @@ const MAX_TIMEOUT_MS = 3_600_000
 /** The bytes that are held in memory at once of an answer that becomes a file. */
 const HELD_BYTES = 2 * 1024 * 1024
 
-/**
- * The request that the node's config gives, and the host that it goes to. `encodes`: the values within the URL are
- * percent-encoded.
- */
+/** How a request is signed in, and whether the values within its URL are percent-encoded anyway. */
+type Manner = { pass: HttpPass | undefined; encodes: boolean }
+
+/** The request that the node's config gives, and the host that it goes to. */
 export async function buildRequest(
   context: NodeContext,
-  pass: HttpPass | undefined,
-  encodes: boolean,
+  manner: Manner,
 ): Promise<{ request: HttpRequest; host: string }> {
-  const computed = Object.entries(context.config).filter(([key]) => COMPUTED.has(key))
-  const { url } = context.config
-  // A URL that is one expression gives all of itself.
-  const isApart = pass !== undefined || encodes || isMixedUrl(url)
+  return composeRequest(context, manner.pass, await renderRequest(context, manner))
+}
+
+/** What a config says of a request, its expressions filled in. */
+type RenderedRequest = { verb: string; url: string; query: unknown; headers: unknown } & {
+  [key in 'body' | 'timeoutMs' | 'contentType']?: unknown
+}
+
+/** Fills in the expressions of a config. Throws a NodeFailure (InvalidConfig), and those of expressions. */
+export async function renderRequest(context: NodeContext, manner: Manner): Promise<RenderedRequest> {
+  const { config } = context
+  const computed = Object.entries(config).filter(([key]) => COMPUTED.has(key))
   const texts = { method: 'GET', headers: {}, ...Object.fromEntries(computed) }
+  const isApart = isTakenApart(config.url, manner)
   const rendered = (await context.evaluator.render(
-    isApart ? { ...texts, url: takeUrlApart(url) } : texts,
+    isApart ? { ...texts, url: takeUrlApart(config.url) } : texts,
     context.bindings,
   )) as Record<string, unknown>
   for (const [key, value] of computed) {
@@ -44,39 +53,123 @@ export async function buildRequest(
   const verb = typeof rendered.method === 'string' ? rendered.method.toUpperCase() : ''
   if (!(HTTP_METHODS as readonly string[]).includes(verb))
     throw invalidConfig('method', `must be one of ${HTTP_METHODS.join(', ')}`)
-  const joined = isApart
-    ? joinUrl(url, rendered.url, {
-        strict: encodes,
-        encodes: pass !== undefined || encodes,
-        onEmpty: () => context.notes.add({ warnings: [{ path: 'config.url', message: EMPTY_PART }] }),
-      })
-    : rendered.url
-  const target = readUrl(joined)
-  for (const [name, value] of readPairs('query', parseText('query', rendered.query, context.config)))
-    target.searchParams.append(name, value)
-  const all = readHeaders(parseText('headers', rendered.headers, context.config))
-  const streamed = await readFileBody(context, rendered.body)
-  const sent = streamed ?? encodeBody(context.config, rendered.body)
+  const url = readUrl(isApart ? joinParts(context, config.url, rendered.url, manner) : rendered.url).href
+  return {
+    ...rendered,
+    ...{ verb, url },
+    query: parseText('query', rendered.query, config),
+    headers: parseText('headers', rendered.headers, config),
+  }
+}
+
+/** The address that a text of the config gives; null if its expressions find nothing. */
+export async function renderUrl(context: NodeContext, text: string, manner: Manner): Promise<string | null> {
+  const isApart = isTakenApart(text, { ...manner, pass: undefined })
+  const rendered = await context.evaluator.render(isApart ? takeUrlApart(text) : text, context.bindings)
+  const url = isApart ? joinParts(context, text, rendered, manner) : rendered
+  if (url === null || url === undefined || url === '') return null
+  if (typeof url !== 'string') throw invalidConfig('pagination.url', `must be a URL, not ${describe(url)}`)
+  return url
+}
+
+/** A URL that is one expression gives all of itself. */
+const isTakenApart = (url: unknown, { pass, encodes }: Manner) =>
+  pass !== undefined || encodes || isMixedUrl(url)
+
+function joinParts(context: NodeContext, url: unknown, rendered: unknown, { pass, encodes }: Manner): string {
+  return joinUrl(url, rendered, {
+    strict: encodes,
+    encodes: pass !== undefined || encodes,
+    onEmpty: () => context.notes.add({ warnings: [{ path: 'config.url', message: EMPTY_PART }] }),
+  })
+}
+
+/** The request for one page: `url` instead of the config's, what is set for it, and its number. */
+export type PageRequest = {
+  number: number
+  url?: URL
+  set: Record<'query' | 'headers' | 'body', Record<string, unknown>>
+  /** It goes to another origin than the first, or comes from one: the config's secrets stay here. */
+  hasLeft: boolean
+}
+
+/** Makes a request of what was rendered. Throws a NodeFailure (InvalidConfig). */
+export async function composeRequest(
+  context: NodeContext,
+  pass: HttpPass | undefined,
+  rendered: RenderedRequest,
+  page?: PageRequest,
+): Promise<{ request: HttpRequest; host: string }> {
+  const { verb } = rendered
+  const target = new URL(page?.url ?? rendered.url)
+  fillQuery(context, target, rendered.query, page)
+  const all = readHeaders(
+    page ? { ...demandObject(rendered.headers), ...page.set.headers } : rendered.headers,
+  )
+  if (page?.hasLeft) for (const name of [...all.keys()]) if (isSecretName(name)) all.delete(name)
+  const body = setBody(rendered.body, page?.set.body)
+  const streamed = await readFileBody(context, body)
+  const sent = streamed ?? encodeBody(context.config, body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
   if (sent && rendered.contentType) all.set('content-type', String(rendered.contentType))
   const safe = verb === 'GET' || verb === 'HEAD' || verb === 'OPTIONS'
   if (!safe && !all.has('idempotency-key')) {
-    const key = context.sending?.begin({ method: verb, url: target.href, body: sent?.text })
-    all.set('idempotency-key', key ?? context.idempotencyKey)
+    const begun = context.sending?.begin({ method: verb, url: target.href, body: sent?.text })
+    const key = begun ?? context.idempotencyKey
+    all.set('idempotency-key', page ? `${key}/${page.number}` : key)
   }
   const limit = readTimeout(rendered.timeoutMs)
+  const { allowedHosts } = pass ?? {}
   const request: HttpRequest = {
     method: verb,
     url: target.href,
     headers: Object.fromEntries(all),
     signal: context.signal,
     maxBytes: readMaxBytes(context.config),
-    onBound: (bytes) => context.share?.shrink(bytes),
+    ...(page ? { line: page.number } : { onBound: (bytes: number) => context.share?.shrink(bytes) }),
     ...(streamed ? { body: streamed.stream } : sent ? { body: sent.text } : {}),
-    ...pass,
+    ...(page?.hasLeft ? (allowedHosts ? { allowedHosts } : {}) : pass),
     ...(limit === undefined ? {} : { timeoutMs: limit }),
   }
   return { request, host: target.host }
+}
+
+function demandObject(headers: unknown): Record<string, unknown> {
+  if (isObject(headers)) return headers
+  throw invalidConfig('headers', 'must be an object')
+}
+
+/** Adds the query; to the address of a page what it does not have itself, unless the node works on items as n8n does. */
+function fillQuery(
+  { config }: NodeContext,
+  target: URL,
+  query: unknown,
+  page: PageRequest | undefined,
+): void {
+  const has = page?.url && config.response === undefined ? new Set(target.searchParams.keys()) : new Set()
+  const pairs = readPairs('query', query)
+  const { set = {} } = { set: page?.set.query }
+  for (const [name, value] of pairs) {
+    if (has.has(name) || Object.hasOwn(set, name) || (page?.hasLeft && isSecretName(name))) continue
+    target.searchParams.append(name, value)
+  }
+  for (const name of Object.keys(set)) target.searchParams.delete(name)
+  for (const [name, value] of readPairs('query', set)) target.searchParams.append(name, value)
+}
+
+function setBody(body: unknown, set: Record<string, unknown> = {}): unknown {
+  if (Object.keys(set).length === 0) return body
+  let before: unknown = body ?? {}
+  // A text that is the JSON of an object.
+  if (typeof before === 'string') {
+    try {
+      before = readJson(before).value
+    } catch {
+      before = undefined
+    }
+  }
+  if (!isObject(before)) throw invalidConfig('body', 'must be an object, in which pages set their parameters')
+  return { ...before, ...set }
 }
 
 /** The most bytes that the answer may have. Also known before the node's config is rendered. */
@@ -87,6 +180,9 @@ export function readMaxBytes({ maxBytes, responseType }: Record<string, unknown>
 
 /** The most bytes of the answer that are held at once: of a file only a few pieces, if it is not a failure. */
 export function readHeldBytes(config: Record<string, unknown>): number {
+  // A page, and what was taken of those before.
+  if (config.pagination !== undefined)
+    return Math.min(readMaxBytes(config), MAX_ANSWER_BYTES) + MAX_ANSWER_BYTES
   return Math.min(readMaxBytes(config), config.responseType === 'file' ? HELD_BYTES : MAX_ANSWER_BYTES)
 }
 

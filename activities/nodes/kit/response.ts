@@ -4,10 +4,10 @@ import type { ResponseShape } from '../../../workflows/nodes/calls.ts'
 import type { LargeNumbers } from '../../../workflows/nodes/fields.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import type { FileValue } from '../../files/files.ts'
-import { describeUnknownCharset } from '../../http/body.ts'
+import { describeUnknownCharset, isJsonType, parseResponseBody } from '../../http/body.ts'
 import { type ResponseHeaders, showHeaders } from '../../http/headers.ts'
 import { decodeText } from '../../reading/charset.ts'
-import { describeLarge, type JsonReading, readJsonInTurns } from '../../reading/json.ts'
+import { describeLarge, type JsonReading, readJsonInTurns, readLargeNumbers } from '../../reading/json.ts'
 import { NodeFailure } from './failure.ts'
 
 type Response = { status: number; body: Uint8Array } & ResponseHeaders
@@ -44,6 +44,34 @@ export async function shapeResponse(
   if (large) warnings.push(large)
   return { output: full ? { body: value, ...rest } : (value ?? {}), warnings }
 }
+
+/** The value of a page's body: of JSON where it says so, or the text. Throws a NodeFailure (InvalidResponse). */
+export async function readBody(
+  { headers, body }: Pick<Response, 'headers' | 'body'>,
+  config: Record<string, unknown>,
+  pace: ReturnType<typeof createPacer>,
+): Promise<{ value: unknown; warnings: string[] }> {
+  const type = headers['content-type']
+  const { format } = (config.response ?? {}) as ResponseShape
+  const responseType = config.responseType ?? (format === 'json' || format === 'text' ? format : undefined)
+  const largeNumbers = readLargeNumbers(config)
+  if (body.length > MAX_AT_ONCE && responseType !== 'text' && (responseType === 'json' || isJsonType(type))) {
+    try {
+      const read = await readJsonInTurns(decodeText(body, type), pace, largeNumbers)
+      const large = describeLarge(read, largeNumbers)
+      return { value: read.value, warnings: large ? [large] : [] }
+    } catch (error) {
+      if (error instanceof NodeFailure) throw error
+    }
+  }
+  const read = parseResponseBody(body, type, { responseType, largeNumbers })
+  if ('fault' in read)
+    throw new NodeFailure(`A page has a body that ${read.fault}`, { type: 'InvalidResponse' })
+  return read
+}
+
+/** Larger bodies are read in turns. */
+const MAX_AT_ONCE = 64 * 1024
 
 /**
  * The item that a response becomes whose body is a file: it has the fields and files of the item before, or with `full`

@@ -56,6 +56,9 @@ export async function prepareSending(
     begin(sent) {
       const key = earlier && isSame(store.keys, earlier, sent) ? earlier.key : idempotencyKey
       request = { key, hash: hashRequest(store.keys, key, sent) }
+      // There may be several, one after the other.
+      answered = false
+      ended = undefined
       note = attempts.noteRequest({ ...attempt, request })
       return key
     },

@@ -6,6 +6,7 @@ import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { signRequest } from '../signins/requests.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
 import { fileOf } from './fileparts.ts'
+import { readPagination, shapePages } from './pages.ts'
 
 type Fields = Record<string, unknown>
 
@@ -173,9 +174,6 @@ function nestNames(pairs: Fields): Fields {
 function readOptions({ parameters, version }: SourceNode, report: ProblemReporter): Fields {
   const options = isObject(parameters.options) ? parameters.options : {}
   const { response, timeout, pagination, batching, redirect, queryParameterArrays, ...rest } = options
-  const pages = Object(pagination).pagination
-  if (pages !== undefined && Object(pages).paginationMode !== 'off')
-    throw new Error('it asks for one page after the other: ask for them in a REPEAT')
   const { fullResponse, neverError, responseFormat, outputPropertyName } = {
     fullResponse: options.fullResponse,
     neverError: options.ignoreResponseCode,
@@ -183,6 +181,7 @@ function readOptions({ parameters, version }: SourceNode, report: ProblemReporte
     outputPropertyName: version < 3 ? parameters.dataPropertyName : undefined,
     ...Object(Object(response).response),
   }
+  const pages = readPagination(pagination, neverError, report)
   for (const [key, value] of Object.entries(rest)) {
     if (!QUIET.has(key)) reportMissingOption(report, `parameters.options.${key}`, value)
   }
@@ -197,13 +196,15 @@ function readOptions({ parameters, version }: SourceNode, report: ProblemReporte
         : 'auto'
   const repeats = { repeat: 'brackets', indices: 'indices' }[String(queryParameterArrays)]
   if (repeats) reportMissingOption(report, 'parameters.options.queryParameterArrays', queryParameterArrays)
+  const shape = {
+    format: version < 3 && responseFormat === undefined ? 'json' : format,
+    ...(fullResponse === true ? { full: true } : {}),
+    ...(neverError === true ? { neverError: true } : {}),
+    ...(outputPropertyName ? { field: String(plainText(outputPropertyName)) } : {}),
+  }
   return {
-    response: {
-      format: version < 3 && responseFormat === undefined ? 'json' : format,
-      ...(fullResponse === true ? { full: true } : {}),
-      ...(neverError === true ? { neverError: true } : {}),
-      ...(outputPropertyName ? { field: String(plainText(outputPropertyName)) } : {}),
-    },
+    response: pages ? shapePages(shape) : shape,
+    ...(pages ? { pagination: pages } : {}),
     ...(timeout === undefined
       ? {}
       : { timeoutMs: isTemplate(timeout) ? timeout : Number(plainText(timeout)) || 10_000 }),
