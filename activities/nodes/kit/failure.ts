@@ -32,6 +32,19 @@ export class NodeFailure extends Error {
   }
 }
 
+/**
+ * The attempt gives its slot back, because what it does is long, or rests: what it has done so far is kept, and the next
+ * one goes on from there.
+ */
+export class ToBeContinued extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('The node goes on in another attempt')
+    this.afterMs = afterMs
+  }
+}
+
 /** The failure for a config value that is wrong once rendered. `problem` follows the key: `must be ...`. */
 export function invalidConfig(key: string, problem: string): NodeFailure {
   return new NodeFailure(`${key} ${problem}`, { type: 'InvalidConfig' })

@@ -16,12 +16,11 @@ import { MAX_REQUESTS } from '../../http/exchanges.ts'
 import { type ResponseHeaders, showHeaders } from '../../http/headers.ts'
 import type { HttpRequest, HttpResponse } from '../../http/http.ts'
 import { readLargeNumbers } from '../../reading/json.ts'
-import { ToBeContinued } from '../../run/calls/notes.ts'
 import { retryOutages } from '../../run/outages.ts'
-import { invalidConfig, NodeFailure } from './failure.ts'
+import { invalidConfig, NodeFailure, ToBeContinued } from './failure.ts'
 import { createOutputBound } from './items.ts'
 import type { NodeContext, NodeResult } from './node.ts'
-import { composeRequest, type PageRequest, renderRequest, renderUrl } from './request.ts'
+import { composeRequest, renderRequest, renderUrl, type WantedPage } from './request.ts'
 import { isBytes, readBody, shapeResponse } from './response.ts'
 
 /** After this time an attempt gives its slot back, between two pages. */
@@ -236,9 +235,9 @@ function isEmpty(value: unknown): boolean {
 }
 
 /** How the next page is asked for; undefined if there is none. */
-async function nextPage(context: NodeContext, state: State): Promise<PageRequest | undefined> {
+async function nextPage(context: NodeContext, state: State): Promise<WantedPage | undefined> {
   const { settings, first, last, count } = state
-  const set: PageRequest['set'] = { query: {}, headers: {}, body: {} }
+  const set: WantedPage['set'] = { query: {}, headers: {}, body: {} }
   const values = settings.parameters ?? []
   const rendered = (await context.evaluator.render(
     values.map(({ name, value }) => ({ name, value })),

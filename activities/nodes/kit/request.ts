@@ -85,7 +85,7 @@ function joinParts(context: NodeContext, url: unknown, rendered: unknown, { pass
 }
 
 /** The request for one page: `url` instead of the config's, what is set for it, and its number. */
-export type PageRequest = {
+export type WantedPage = {
   number: number
   url?: URL
   set: Record<'query' | 'headers' | 'body', Record<string, unknown>>
@@ -98,7 +98,7 @@ export async function composeRequest(
   context: NodeContext,
   pass: HttpPass | undefined,
   rendered: RenderedRequest,
-  page?: PageRequest,
+  page?: WantedPage,
 ): Promise<{ request: HttpRequest; host: string }> {
   const { verb } = rendered
   const target = new URL(page?.url ?? rendered.url)
@@ -140,12 +140,7 @@ function demandObject(headers: unknown): Record<string, unknown> {
 }
 
 /** Adds the query; to the address of a page what it does not have itself, unless the node works on items as n8n does. */
-function fillQuery(
-  { config }: NodeContext,
-  target: URL,
-  query: unknown,
-  page: PageRequest | undefined,
-): void {
+function fillQuery({ config }: NodeContext, target: URL, query: unknown, page: WantedPage | undefined): void {
   const has = page?.url && config.response === undefined ? new Set(target.searchParams.keys()) : new Set()
   const pairs = readPairs('query', query)
   const { set = {} } = { set: page?.set.query }

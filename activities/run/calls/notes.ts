@@ -33,19 +33,6 @@ export class AtItElsewhere extends Error {
   }
 }
 
-/**
- * The attempt gives its slot back, because what it does is long, or rests: what it has done so far is kept, and the next
- * one goes on from there.
- */
-export class ToBeContinued extends Error {
-  readonly afterMs: number
-
-  constructor(afterMs: number) {
-    super('The node goes on in another attempt')
-    this.afterMs = afterMs
-  }
-}
-
 export function readNotes({ heartbeatDetails }: Pick<Info, 'heartbeatDetails'>): AttemptNotes {
   const { failures, returned, memoryEnds, process, answer } = (heartbeatDetails ?? {}) as Record<
     string,
