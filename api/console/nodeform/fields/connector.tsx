@@ -76,9 +76,9 @@ export function ConnectorFields({ schemas, edit, credential }: Props) {
               onChange={(next) => set('action', next)}
             />
           </Labelled>
-          {action && <p className="help">{tellAction(action)}</p>}
+          {action && <p className="quiet">{tellAction(action)}</p>}
           {chosen.signIn.length > 0 && credential}
-          {chosen.signIn.length > 0 && named?.setup && <p className="help">{named.setup}</p>}
+          {chosen.signIn.length > 0 && named?.setup && <p className="quiet">{named.setup}</p>}
           {action && <InputFields action={action} connectorId={chosen.id} edit={edit} />}
         </>
       )}
@@ -87,7 +87,8 @@ export function ConnectorFields({ schemas, edit, credential }: Props) {
 }
 
 function tellAction({ summary, safety }: Action): string {
-  return safety === 'ONCE' ? `${summary} It is sent at most once.` : summary
+  const said = /[.!?]$/.test(summary) ? summary : `${summary}.`
+  return safety === 'ONCE' ? `${said} It is sent at most once.` : said
 }
 
 const fieldOf = (key: string, schemas: Record<string, Schema>, label: string): ValueProps => ({
