@@ -6,6 +6,7 @@ import { plantCredential } from '../../support/credentials.ts'
 import { useApprovals } from '../../support/engine/approvals.ts'
 import { keep } from '../../support/keep.ts'
 import { startPostgres } from '../../support/servers/clusters.ts'
+import { type Answer, startWorld } from '../../support/servers/world.ts'
 import { until } from '../../support/until.ts'
 
 const agents = await keep(startAgents())
@@ -406,5 +407,34 @@ describe('DATA_TABLE', () => {
     }
     expect((await tell(look, { who: 'Ada' })).told).toMatchObject({ count: 1, rows: [{ note }] })
     expect((await tell(look, { who: 'Bob' })).told).toEqual({ count: 0, rows: [] })
+  })
+})
+
+describe('CONNECTOR', () => {
+  test('an agent carries out an action, whose input is what the author has set and what the model says', async () => {
+    const asked: { path: string; body: unknown }[] = []
+    const answer: Answer = ({ request, response, body }) => {
+      asked.push({ path: request.url!, body: JSON.parse(body) })
+      const isTaken = asked.length === 1
+      response.writeHead(isTaken ? 200 : 500, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ id: 'rec1' }))
+    }
+    const world = await startWorld({ '/v0/app1/Peo%2Fple': answer })
+    const data = { token: 'canary-of-the-connector' }
+    const body = { teamId: agents.teamId, name: 'airtable of agents', type: 'HTTP_BEARER', data }
+    const { id: credentialId } = await agents.ask<{ id: string }>('POST', '/api/credentials', body)
+    const tool = {
+      ...{ type: 'CONNECTOR', name: 'add', description: 'Adds somebody', parameters: takes('table', 'name') },
+      ...{ connector: 'airtable', action: 'createRecord', server: world.url, credentialId },
+      input: { base: 'app1', table: '{{ $args.table }}', fields: { Name: '{{ $args.name }}' } },
+    }
+    const name = '{{ $vars.secret }}'
+    expect((await tell(tool, { table: 'Peo/ple', name })).told).toEqual({ id: 'rec1' })
+    expect(asked).toEqual([{ path: '/v0/app1/Peo%2Fple', body: { fields: { Name: name } } }])
+    // It is not known whether it was done: it is not done again.
+    const { told } = await tell(tool, { table: 'Peo/ple', name })
+    expect(told).toEqual({ error: 'outcome unknown' })
+    expect(asked).toHaveLength(2)
+    await world.stop()
   })
 })
