@@ -29,7 +29,8 @@ export function listOffered({ tools }: AgentConfig, remote: RemoteTool[]): ToolS
  */
 export async function findRemoteTools(context: NodeContext): Promise<RemoteTool[]> {
   const { tools } = readAgentConfig(context)
-  for (const tool of tools) if (isToolOf(tool, 'HTTP') || isToolOf(tool, 'MCP')) demandPass(tool)
+  for (const tool of tools)
+    if (isToolOf(tool, 'HTTP') || isToolOf(tool, 'MCP') || isToolOf(tool, 'CONNECTOR')) demandPass(tool)
   const taken = new Set(tools.flatMap((tool) => (isToolOf(tool, 'MCP') ? [] : [tool.name])))
   const found: RemoteTool[] = []
   for (const [server, tool] of tools.entries()) {

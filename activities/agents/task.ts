@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { noteSending, placeOf, readMessageNote } from '../../db/send/notes.ts'
 import { runCode } from '../nodes/code.ts'
+import { callConnector } from '../nodes/connector.ts'
 import { queryDatabase } from '../nodes/database.ts'
 import { NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
@@ -93,6 +94,12 @@ async function callTool(
     case 'DATA_TABLE':
       // What it writes is noted with it, so that it may be called again.
       return (await runDataTable(context)).output
+    case 'CONNECTOR':
+      // Its requests are noted one by one.
+      return callConnector(
+        context,
+        await context.evaluator.render(tool.input ?? '{{ $args }}', context.bindings),
+      )
     default:
       throw new NodeFailure(`The tool ${call.name} cannot be called`, { type: 'InvalidConfig' })
   }

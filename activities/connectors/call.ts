@@ -1,37 +1,21 @@
 import { createHash } from 'node:crypto'
-import type { Connector, ConnectorAction, ConnectorStep } from '../../workflows/connectors/connector.ts'
+import type { ConnectorStep } from '../../workflows/connectors/connector.ts'
 import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
-import type { HttpPass } from '../credentials/authorize.ts'
 import type { Bindings } from '../expressions/bindings.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { sendOnce } from '../send/once.ts'
 import { findMaker } from './makers/makers.ts'
 import { sendPages } from './pages.ts'
-import { type Answer, sendStep } from './step.ts'
-
-/** An action that is carried out, with all that it needs. */
-export type ActionCall = {
-  connector: Pick<Connector, 'title'>
-  action: Pick<ConnectorAction, 'name' | 'safety' | 'steps' | 'result'>
-  /** The address that paths follow. */
-  server: string
-  /** Checked against the action's schema. */
-  input: Record<string, unknown>
-  pass: HttpPass | undefined
-  /** Rather done twice than not at all. */
-  repeat: boolean
-  /** Whether there may be further attempts, for which its requests are noted. */
-  noted: boolean
-}
+import { type ActionCall, type Answer, sendStep } from './step.ts'
 
 const WAY = 'Look there before it is done again, or set `repeat` if twice is better than never'
 
 /**
- * Carries out an action, and resolves to its output. Of an action that must not be repeated each request that changes
- * something is sent at most once, whatever happens to the attempts: its answer is stored, and later attempts go on with
- * that. Throws a NodeFailure: `Http<status>` for what the service refuses (retried: 408, 425, 429 and 5xx), OutcomeUnknown
- * if it is not known whether a request was carried out, and those of expressions.
+ * Carries out an action, and resolves to its output. If it must not be repeated, each request that changes something is
+ * sent at most once, whatever happens to the attempts: its answer is stored, and later attempts go on with that. Throws a
+ * NodeFailure: `Http<status>` for what the service refuses (retried: 408, 425, 429 and 5xx), OutcomeUnknown if it is not
+ * known whether a request was carried out, and those of expressions.
  */
 export async function callAction(context: NodeContext, call: ActionCall): Promise<unknown> {
   const evaluator = context.evaluator.under({ rules: NEWEST_RULES, strict: false })

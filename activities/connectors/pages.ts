@@ -2,9 +2,8 @@ import type { ConnectorPages, ConnectorStep } from '../../workflows/connectors/c
 import { MAX_ANSWER_BYTES } from '../../workflows/nodes/calls.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
-import type { ActionCall } from './call.ts'
 import { findNextLink } from './links.ts'
-import { type Answer, type Further, sendStep } from './step.ts'
+import { type ActionCall, type Answer, type Further, sendStep } from './step.ts'
 
 /** The most pages, items and bytes that one action reads. */
 const MAX_PAGES = 1_000

@@ -1,11 +1,11 @@
 import type { FoundAction } from '../../db/connectors/find.ts'
-import type { JsonSchema } from '../../workflows/connectors/connector.ts'
+import type { ActionSchema } from '../../workflows/connectors/connector.ts'
 import { isObject } from '../../workflows/json.ts'
 import { checkJson } from '../jsonschema/check.ts'
 import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { openPass } from '../nodes/kit/pass.ts'
-import type { ActionCall } from './call.ts'
+import type { ActionCall } from './step.ts'
 
 /** What a person or a node's config says of the call of an action. */
 export type ActionSettings = {
@@ -18,7 +18,7 @@ export type ActionSettings = {
 
 /**
  * All that a call of an action needs. The input is held against the action's schema: throws a NodeFailure (InvalidInput)
- * with everything that is wrong; InvalidConfig for an address that is none, and the failures of openPass.
+ * with everything that is wrong, InvalidConfig for an address that cannot be one, and the failures of openPass.
  */
 export async function prepareCall(
   context: NodeContext,
@@ -42,7 +42,7 @@ function readServer(given: unknown): string {
 
 async function fitInput(
   context: NodeContext,
-  schema: JsonSchema,
+  schema: ActionSchema,
   given: unknown,
 ): Promise<Record<string, unknown>> {
   const input = fillInput(schema, given ?? {})
@@ -55,7 +55,7 @@ async function fitInput(
  * The input with the defaults that its schema fills in, without what is null, and with numbers and booleans where a
  * text says one and the schema wants one: queries and templates with text around an expression give texts.
  */
-function fillInput({ properties }: JsonSchema, value: unknown): Record<string, unknown> {
+function fillInput({ properties }: ActionSchema, value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw invalidConfig('input', 'must be an object')
   const usual = Object.entries(Object(properties)).flatMap(([key, one]) => {
     const schema: JsonSchema = Object(one)

@@ -1,7 +1,8 @@
-import type { ConnectorStep } from '../../workflows/connectors/connector.ts'
+import type { Connector, ConnectorAction, ConnectorStep } from '../../workflows/connectors/connector.ts'
 import { isReading } from '../../workflows/connectors/connector.ts'
 import { isObject } from '../../workflows/json.ts'
 import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
+import type { HttpPass } from '../credentials/authorize.ts'
 import { createPacer } from '../expressions/pace.ts'
 import type { FileValue } from '../files/files.ts'
 import type { HttpResponse } from '../http/http.ts'
@@ -15,13 +16,27 @@ import { readRetryAfter } from '../nodes/kit/retryafter.ts'
 import { decodeText } from '../reading/charset.ts'
 import { describeLarge, readJsonInTurns } from '../reading/json.ts'
 import type { Handover } from '../send/once.ts'
-import type { ActionCall } from './call.ts'
 import { placeParameters } from './parameters.ts'
 
-/** The answer to a request of an action. `body` is JSON, a text or a file value; null if there is none. */
+/** An action that is carried out, with all that it needs. */
+export type ActionCall = {
+  connector: Pick<Connector, 'title'>
+  action: Pick<ConnectorAction, 'name' | 'safety' | 'steps' | 'result'>
+  /** The address that paths follow. */
+  server: string
+  /** Checked against the action's schema. */
+  input: Record<string, unknown>
+  pass: HttpPass | undefined
+  /** Rather done twice than not at all. */
+  repeat: boolean
+  /** Whether there may be further attempts, for which its requests are noted. */
+  noted: boolean
+}
+
+/** The answer to a request of an action. `body` is JSON, a text, a file value, or null. */
 export type Answer = { status: number; headers: Record<string, string>; body: unknown; bytes: number }
 
-/** What is known of a request beyond its step: that which leads to a further page. */
+/** The part of a request beyond its step: that which leads to a further page. */
 export type Further = { url?: string; query?: Record<string, unknown>; body?: Record<string, unknown> }
 
 const UNNOTED: Handover = { begin: async () => {}, refused: () => {} }

@@ -20,7 +20,7 @@ import { type ActionSettings, prepareCall } from './prepare.ts'
 export type TryDeps = Outside & { store: Store; evaluator: Evaluator; teamId: string; signal: AbortSignal }
 
 /** A request that a try has made. `url` is without its query; `status` is null if no answer came. */
-export type TriedRequest = { method: string; url: string; status: number | null; ms: number }
+type TriedRequest = { method: string; url: string; status: number | null; ms: number }
 
 /** What came of a try: never more than one attempt is made. */
 export type Tried = { requests: TriedRequest[]; warnings: string[] } & (

@@ -1,4 +1,4 @@
-import type { OpenApiOptions } from '../connectors/openapi/read.ts'
+import type { OpenApiOptions } from '../connectors/openapi/parts.ts'
 
 /** What to read from a page: the text or an attribute, of the first element that is selected or of all. */
 export type HtmlPick = { selector: string; attribute?: string; all?: boolean }

@@ -1,4 +1,4 @@
-import { MAX_DOCUMENT, readDocument } from '../../activities/connectors/openapi/document.ts'
+import { MAX_DOCUMENT, readOpenApiDocument } from '../../activities/connectors/openapi/document.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
 import { HttpError } from '../../activities/http/httperror.ts'
 import { NodeFailure } from '../../activities/nodes/kit/failure.ts'
@@ -77,9 +77,9 @@ export function reviseContent(
   }
 }
 
-async function readOrExplain(text: string, options: Parameters<typeof readDocument>[1]) {
+async function readOrExplain(text: string, options: Parameters<typeof readOpenApiDocument>[1]) {
   try {
-    return await readDocument(text, options)
+    return await readOpenApiDocument(text, options)
   } catch (error) {
     if (!(error instanceof NodeFailure)) throw error
     if (error.retryable) throw new Fault('UNAVAILABLE', error.message, { retryAfter: 5 })

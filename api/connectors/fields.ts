@@ -63,7 +63,7 @@ export const ConnectorPatch = v.object({
   paging,
 })
 
-/** What of an action is called, and with what. */
+/** A call of an action. */
 const call = {
   teamId: uuidField,
   action: boundedString(100),

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { BUILT_IN, findBuiltIn } from '../../workflows/connectors/catalog.ts'
-import type { Connector, ConnectorAction, JsonSchema } from '../../workflows/connectors/connector.ts'
+import { BUILT_IN, findInCatalog } from '../../workflows/connectors/catalog.ts'
+import type { ActionSchema, Connector, ConnectorAction } from '../../workflows/connectors/connector.ts'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
 import { Fault, invalid } from '../fault.ts'
@@ -13,9 +13,9 @@ import { demand, demandTeam, type Scope } from '../scope.ts'
 import { type ConnectorHead, isNamed } from './find.ts'
 import { type ConnectorUser, listConnectorUsers } from './users.ts'
 
-const MAX_CONNECTORS = 100
+export const MAX_CONNECTORS = 100
 
-export type ConnectorKind = 'BUILT_IN' | 'OPENAPI'
+type ConnectorKind = 'BUILT_IN' | 'OPENAPI'
 
 /** A connector without its actions. Those that every team has are named by their names, and belong to no team. */
 export type ConnectorItem = {
@@ -45,7 +45,7 @@ export type ConnectorDetail = ConnectorItem & {
 /** An action as people and programs see it. */
 export type ShownAction = Pick<ConnectorAction, 'name' | 'summary' | 'input' | 'safety'> & {
   id: string
-  output: JsonSchema | null
+  output: ActionSchema | null
 }
 
 /** What a connector is made of. */
@@ -54,7 +54,7 @@ export type ConnectorContent = Pick<Connector, 'title' | 'summary'> & {
   actions: Record<string, ConnectorAction>
 }
 
-/** The connectors that a team can use: those that every team has, then its own, each in the order of their names (VIEWER). */
+/** The connectors that a team can use: those of every team, then its own, each in the order of their names (VIEWER). */
 export async function listConnectors(
   scope: Scope,
   { teamId, search, ...page }: PageRequest & { teamId: string; search?: string | undefined },
@@ -72,7 +72,7 @@ export async function listConnectors(
 
 /** Reads a connector of a team, or one that every team has, by its id or its name (VIEWER). Throws NOT_FOUND. */
 export async function readConnector(scope: Scope, id: string): Promise<ConnectorDetail> {
-  const builtIn = findBuiltIn(id)
+  const builtIn = findInCatalog(id)
   if (builtIn) {
     const { server = null, setup = null } = builtIn
     const none = { source: null, repeatable: [], paging: null, problems: [], usedBy: [] }
@@ -110,7 +110,7 @@ export async function listActions(
 }
 
 async function readActions(scope: Scope, id: string, version: number | undefined): Promise<ShownAction[]> {
-  const builtIn = findBuiltIn(id)
+  const builtIn = findInCatalog(id)
   if (builtIn) return Object.entries(builtIn.actions).map(([own, action]) => showAction(own, action))
   const row = await findConnector(scope, id)
   const actions = await selectActions(scope.store.db, id, version ?? row.version).execute()
@@ -274,7 +274,7 @@ const selectActions = (db: Db, connectorId: string, version: number) =>
     .orderBy('place')
 
 function demandFreeName(name: string): void {
-  if (findBuiltIn(name))
+  if (findInCatalog(name))
     throw invalid([{ path: 'name', message: 'must be another name: every team has a connector of this one' }])
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { validate as isUuid } from 'uuid'
-import { findBuiltIn } from '../../workflows/connectors/catalog.ts'
+import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import type { Connector, ConnectorAction } from '../../workflows/connectors/connector.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Db } from '../connection.ts'
@@ -33,7 +33,7 @@ export async function findActionOf(
   executionId: string,
   { connector: named, action, version }: NamedAction,
 ): Promise<FoundAction | undefined> {
-  const builtIn = findInCatalog(named, action)
+  const builtIn = lookUp(named, action)
   if (builtIn !== undefined) return builtIn ?? undefined
   const row = await db
     .selectFrom('executions as e')
@@ -47,7 +47,7 @@ export async function findActionOf(
     )
     .select(['c.id', 'c.version', 'v.connectorVersion'])
     .where('e.id', '=', executionId)
-    // Whoever was meant when the version was saved is meant now, whatever it is called since.
+    // The one that was meant when the version was saved, whatever it is called since.
     .where(sql<boolean>`(v.named is not null or ${isNamed(named)})`)
     .orderBy(sql`v.named is null`)
     .limit(1)
@@ -61,7 +61,7 @@ export async function findActionFor(
   teamId: string,
   { connector: named, action, version }: NamedAction,
 ): Promise<FoundAction | undefined> {
-  const builtIn = findInCatalog(named, action)
+  const builtIn = lookUp(named, action)
   if (builtIn !== undefined) return builtIn ?? undefined
   const row = await db
     .selectFrom('connectors as c')
@@ -73,8 +73,8 @@ export async function findActionFor(
 }
 
 /** Undefined for a name that is not in the catalog, null for one that has no such action. */
-function findInCatalog(named: string, id: string): FoundAction | null | undefined {
-  const connector = findBuiltIn(named)
+function lookUp(named: string, id: string): FoundAction | null | undefined {
+  const connector = findInCatalog(named)
   if (!connector) return undefined
   const action = getOwn<ConnectorAction>(connector.actions, id)
   return action ? { connector, action } : null

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { findBuiltIn } from '../../workflows/connectors/catalog.ts'
+import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import { findInputProblems } from '../../workflows/connectors/input.ts'
 import { type ConnectorReference, listNamedConnectors } from '../../workflows/graph/connectors.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
@@ -39,7 +39,7 @@ async function checkReference(db: Db, teamId: string, one: Named, imported: bool
     const problems = findInputProblems(found.action.input, one.input, { partial: isTool })
     return problems.map(({ path, message }) => ({ path: within('input', ...path), message }))
   }
-  const builtIn = findBuiltIn(named)
+  const builtIn = findInCatalog(named)
   if (builtIn) {
     const similar = askForSimilar(id, Object.keys(builtIn.actions))
     return [{ path: within('action'), message: `must be an action of ${builtIn.title}${similar}` }]
@@ -71,6 +71,6 @@ export async function findMissingConnectors(
   const named = nodes.flatMap((node, at) => listNamedConnectors(node).map((one) => ({ ...one, at })))
   const missing: Named[] = []
   for (const one of named)
-    if (!findBuiltIn(one.named) && !(await hasConnector(db, teamId, one.named))) missing.push(one)
+    if (!findInCatalog(one.named) && !(await hasConnector(db, teamId, one.named))) missing.push(one)
   return missing
 }

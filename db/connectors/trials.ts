@@ -12,7 +12,7 @@ export async function demandAction(scope: Scope, teamId: string, named: NamedAct
   return found
 }
 
-/** Notes that somebody carries out an action outside of executions, before anything is sent (BUILDER). */
+/** Notes that the caller carries out an action outside of executions, before anything is sent (BUILDER). */
 export async function noteTrial(
   scope: Scope,
   teamId: string,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { findBuiltIn } from '../../workflows/connectors/catalog.ts'
+import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import { listNamedConnectors } from '../../workflows/graph/connectors.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import type { Db, Tx } from '../connection.ts'
@@ -33,7 +33,7 @@ export async function noteConnectors(
   version: number,
   { nodes }: Pick<Graph, 'nodes'>,
 ): Promise<void> {
-  const named = nodes.flatMap(listNamedConnectors).filter((one) => !findBuiltIn(one.named))
+  const named = nodes.flatMap(listNamedConnectors).filter((one) => !findInCatalog(one.named))
   if (named.length === 0) return
   const names = JSON.stringify(
     named.map((one) => ({ named: cleanText(one.named), wanted: one.version ?? null })),

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { createForwarder, MAX_FORWARDERS } from '../../db/audit/siem/forwarders.ts'
+import { createConnector, MAX_CONNECTORS } from '../../db/connectors/connectors.ts'
 import { createCredential } from '../../db/credentials/credentials.ts'
 import { createExemplar, MAX_EXEMPLARS } from '../../db/guardrails/exemplars.ts'
 import { createRule, MAX_RULES } from '../../db/guardrails/rules.ts'
@@ -13,6 +14,7 @@ import { createTable } from '../../db/tables/tables.ts'
 import { createVariable } from '../../db/variables/variables.ts'
 import { createExample, MAX_EXAMPLES } from '../../db/workflows/examples.ts'
 import { createWorkflow } from '../../db/workflows/workflows.ts'
+import { PETS } from '../support/connectors/content.ts'
 import { keep } from '../support/keep.ts'
 import { startService } from '../support/service.ts'
 
@@ -56,6 +58,11 @@ const LISTS: [table: string, max: number, add: Add][] = [
     'data_tables',
     TABLE_QUOTAS.ENTERPRISE.tables,
     (scope, teamId, name) => createTable(scope, { teamId, name, columns: [{ name: 'a', type: 'text' }] }),
+  ],
+  [
+    'connectors',
+    MAX_CONNECTORS,
+    (scope, teamId, name) => createConnector(scope, { teamId, name, content: PETS }),
   ],
   ['variables', 1_000, (scope, teamId, key) => createVariable(scope, { teamId, key, value: 1 })],
   [

@@ -9,6 +9,6 @@ export const BUILT_IN: Record<string, Connector> = Object.fromEntries(
   [AIRTABLE, NOTION, GOOGLE_SHEETS].map((one) => [one.name, one]),
 )
 
-export function findBuiltIn(name: string): Connector | undefined {
+export function findInCatalog(name: string): Connector | undefined {
   return getOwn<Connector>(BUILT_IN, name)
 }

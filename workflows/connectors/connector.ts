@@ -1,9 +1,9 @@
 import type { HTTP_METHODS } from '../nodes/fields.ts'
 
-export type JsonSchema = Record<string, unknown>
+export type ActionSchema = Record<string, unknown>
 
 /** A value whose strings may be expressions in `{{ }}`. */
-export type Template = unknown
+type Template = unknown
 
 /**
  * What a service offers, as data. The tables in `vendors/` are written by hand, others are made of a document of the
@@ -31,14 +31,14 @@ export type Connector = {
  * What an action does when it is asked for twice. REPEATABLE: the same, since it only reads, or the service recognises it.
  * ONCE: it may be done twice, so each of its requests that changes something is sent at most once.
  */
-export type Safety = 'REPEATABLE' | 'ONCE'
+type Safety = 'REPEATABLE' | 'ONCE'
 
 export type ConnectorAction = {
   name: string
   summary: string
   /** A JSON Schema of an object. Each property has a `title` and a `description`: forms show them. */
-  input: JsonSchema
-  output?: JsonSchema
+  input: ActionSchema
+  output?: ActionSchema
   safety: Safety
   steps: readonly (ConnectorStep | ConnectorMaking)[]
   /** What the node outputs. Without it the answer to the last step. */
@@ -74,7 +74,7 @@ export type ConnectorStep = {
   path: string
   query?: Record<string, Template>
   headers?: Record<string, Template>
-  /** What is sent. Keys of an object whose value is null are left out. */
+  /** The body, in which keys whose value is null are left out. */
   body?: Template
   /** The property of the input that is the body, or those that its object has. */
   bodyOf?: string | readonly string[]

@@ -1,17 +1,17 @@
 import { isObject } from '../json.ts'
 import { nameType, type Path } from '../problem.ts'
 import { askForSimilar } from '../suggest.ts'
-import type { JsonSchema } from './connector.ts'
+import type { ActionSchema } from './connector.ts'
 
 type InputProblem = { path: Path; message: string }
 
 /**
- * What of an input is wrong whatever its expressions give: keys that the action does not have, required ones that are
+ * The faults of an input whatever its expressions give: keys that the action does not have, required ones that are
  * missing (unless it is only `partial`), and values of another type or none of the choices. The rest is checked when it is
  * computed, against the whole schema.
  */
 export function findInputProblems(
-  schema: JsonSchema,
+  schema: ActionSchema,
   input: unknown,
   { partial = false } = {},
 ): InputProblem[] {
@@ -37,7 +37,7 @@ export function findInputProblems(
   return problems
 }
 
-function findFault({ type, enum: choices }: JsonSchema, value: unknown): string | undefined {
+function findFault({ type, enum: choices }: ActionSchema, value: unknown): string | undefined {
   if (value === null || value === undefined || hasExpression(value)) return undefined
   const types = typeof type === 'string' ? [type] : Array.isArray(type) ? type : []
   if (types.length > 0 && !types.some((one) => fits(one, value)))

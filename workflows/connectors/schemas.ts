@@ -1,11 +1,11 @@
-import type { JsonSchema } from './connector.ts'
+import type { ActionSchema } from './connector.ts'
 
 /** The pieces of which the tables in `vendors/` write their inputs. Each has a title and a sentence: forms show them. */
-type More = JsonSchema
+type More = ActionSchema
 
 const of =
-  (own: JsonSchema) =>
-  (title: string, description: string, more: More = {}): JsonSchema => ({
+  (own: ActionSchema) =>
+  (title: string, description: string, more: More = {}): ActionSchema => ({
     ...own,
     title,
     description,
@@ -25,7 +25,12 @@ export const anything = of({})
 export const file = of({ type: 'object', 'x-file': true })
 
 /** One of some values; `labels` say what they mean, in their order. */
-export function choice(values: string[], title: string, description: string, labels?: string[]): JsonSchema {
+export function choice(
+  values: string[],
+  title: string,
+  description: string,
+  labels?: string[],
+): ActionSchema {
   return { type: 'string', enum: values, title, description, ...(labels ? { 'x-labels': labels } : {}) }
 }
 
@@ -36,18 +41,18 @@ export const usually = (value: unknown, schema: JsonSchema): JsonSchema => ({
 })
 
 /** A list of entries; one that is no list is taken as a list of one where the form of the action says so. */
-export function list(items: JsonSchema, title: string, description: string, more: More = {}): JsonSchema {
+export function list(items: ActionSchema, title: string, description: string, more: More = {}): ActionSchema {
   return { type: 'array', items, title, description, ...more }
 }
 
 export function object(
-  properties: Record<string, JsonSchema>,
+  properties: Record<string, ActionSchema>,
   required: string[] = [],
   more: More = {},
-): JsonSchema {
+): ActionSchema {
   return { type: 'object', properties, required, additionalProperties: false, ...more }
 }
 
 /** How many entries are read at most. */
-export const limit = (most = 10_000): JsonSchema =>
+export const limit = (most = 10_000): ActionSchema =>
   wholeNumber('Limit', 'How many at most. Without it all, up to 10,000.', { minimum: 1, maximum: most })

@@ -22,7 +22,7 @@ export const connectorFields = described(
     version: v.optional(wholeNumber(1, 1_000_000)),
     credentialId: v.optional(credentialField),
     needsCredential: v.optional(neededField),
-    input: v.optional(computed(anyObject), {}),
+    input: v.optional(computed(anyObject)),
     server: v.optional(literal('an address')),
     repeat: v.optional(v.boolean('must be true or false'), false),
     output: v.optional(v.picklist(['answer', 'input'], 'must be answer or input'), 'answer'),
@@ -34,7 +34,8 @@ export const connectorFields = described(
     version: 'The version of the connector; the newest one as the workflow is saved, unless it is set.',
     credentialId: 'The account that does it.',
     needsCredential: NEEDS_CREDENTIAL,
-    input: 'What the action is given: an object with the keys that its form shows.',
+    input:
+      "What the action is given: an object with the keys that its form shows. Without it nothing, and for an agent's tool the arguments of its call.",
     server: "Where the service is, if that is not the connector's own address.",
     repeat: 'Rather twice than never: does it again if nobody knows whether it was done.',
     output: 'What goes on: what the service answers, or the input (with perItem: the item) as it came.',

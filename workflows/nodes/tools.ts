@@ -6,6 +6,7 @@ import { checkJsonSchema } from '../jsonschema/schema.ts'
 import { described } from '../object.ts'
 import type { Path } from '../problem.ts'
 import { NEEDS_CREDENTIAL, neededField, requestFields } from './calls.ts'
+import { connectorFields } from './connectors.ts'
 import { fitMode, statementFields } from './databases.ts'
 import {
   anyObject,
@@ -147,6 +148,7 @@ const TOOLS = {
   }),
   DATABASE_QUERY: v.pipe(v.object({ ...kindOf('DATABASE_QUERY'), ...told, ...statementFields }), fitMode()),
   DATA_TABLE: v.pipe(v.object({ ...kindOf('DATA_TABLE'), ...told, ...tableFields }), fitOperation()),
+  CONNECTOR: v.object({ ...kindOf('CONNECTOR'), ...told, ...connectorFields }),
   MCP: v.object({
     ...kindOf('MCP'),
     ...described(
@@ -198,7 +200,16 @@ export type ToolOf<K extends ToolKind> = Extract<Tool, { type: K }>
 
 const toolField = v.variant(
   'type',
-  [TOOLS.HTTP, TOOLS.SUB_WORKFLOW, TOOLS.CODE, TOOLS.DATABASE_QUERY, TOOLS.DATA_TABLE, TOOLS.MCP, TOOLS.RUN],
+  [
+    TOOLS.HTTP,
+    TOOLS.SUB_WORKFLOW,
+    TOOLS.CODE,
+    TOOLS.DATABASE_QUERY,
+    TOOLS.DATA_TABLE,
+    TOOLS.CONNECTOR,
+    TOOLS.MCP,
+    TOOLS.RUN,
+  ],
   `must be one of ${TOOL_KINDS.join(', ')}`,
 )
 
@@ -228,6 +239,7 @@ export const toolsField = v.pipe(
 const CREDENTIAL_USES = {
   HTTP: ['HTTP'],
   DATABASE_QUERY: ['DATABASE'],
+  CONNECTOR: ['HTTP'],
   MCP: ['HTTP'],
 } as const
 
@@ -267,7 +279,20 @@ export const readToolText: NonNullable<NodeType['texts']> = (config) => {
   return (path) => {
     const [, at, key] = /^tools\[(\d+)\]\.(\w+)/.exec(path) ?? []
     if (key === undefined) return undefined
-    if (['parameters', 'description', 'include', 'nodes', 'workflowId', 'table'].includes(key)) return 'plain'
+    if (
+      [
+        'parameters',
+        'description',
+        'include',
+        'nodes',
+        'workflowId',
+        'table',
+        'connector',
+        'action',
+        'server',
+      ].includes(key)
+    )
+      return 'plain'
     // A server is asked for its tools before any is called.
     return tools.get(Number(at))?.type === 'MCP' ? undefined : 'args'
   }

@@ -1,6 +1,6 @@
 import type { ConnectorStep } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
-import { cut, type InputPart, isJsonType, textOf } from './operation.ts'
+import { cut, type InputPart, isJsonType, textOf } from './parts.ts'
 import { type Doc, resolve } from './refs.ts'
 
 type BodyPart = Pick<ConnectorStep, 'bodyType' | 'contentType' | 'bodyOf'>

@@ -1,5 +1,6 @@
 import { createEvaluator } from '../../expressions/evaluator.ts'
-import type { OpenApiOptions, ReadDocument } from './read.ts'
+import type { OpenApiOptions } from './parts.ts'
+import type { ReadDocument } from './read.ts'
 
 /** The most characters of a document, and of what is read out of it. */
 export const MAX_DOCUMENT = 20 * 1024 * 1024
@@ -15,7 +16,7 @@ const NOTHING = { input: null, nodes: {}, trigger: null, vars: {}, execution: {}
  * Reads an OpenAPI document in a process of its own, which ends after it. Throws a NodeFailure for one that cannot be read,
  * or takes more than 30 s or 512 MB.
  */
-export async function readDocument(openapi: string, options: OpenApiOptions): Promise<ReadDocument> {
+export async function readOpenApiDocument(openapi: string, options: OpenApiOptions): Promise<ReadDocument> {
   const evaluator = createEvaluator(LIMITS)
   try {
     return (await evaluator.convert({ kind: 'openapi', openapi, options }, NOTHING)) as ReadDocument

@@ -1,28 +1,24 @@
 import type {
+  ActionSchema,
   ConnectorAction,
   ConnectorStep,
-  JsonSchema,
   Parameter,
 } from '../../../workflows/connectors/connector.ts'
 import { isReading } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { readBody } from './body.ts'
-import type { OpenApiOptions } from './read.ts'
-import { fillServer } from './read.ts'
+import { cut, fillServer, type InputPart, isJsonType, type OpenApiOptions, textOf } from './parts.ts'
 import { type Doc, detach, resolve } from './refs.ts'
 
-/** An operation of a document, with the path item in which it stands. */
-export type Operation = { path: string; method: string; item: Doc; own: Doc }
-
-/** The part of an input that a piece of a request becomes. */
-export type InputPart = { properties: Record<string, unknown>; required: string[] }
+/** An operation of a document, with its path item. */
+export type ApiOperation = { path: string; method: string; item: Doc; own: Doc }
 
 const MAX_TEXT = 1_000
 
 /** The action that an operation is. Throws an Error that says why it cannot be one. */
 export function readOperation(
   doc: Doc,
-  operation: Operation,
+  operation: ApiOperation,
   options: OpenApiOptions,
 ): { id: string; action: ConnectorAction } {
   const { path, method, item, own } = operation
@@ -74,7 +70,7 @@ export function readOperation(
 
 const ALL_PAGES = 'allPages'
 
-function nameAction({ path, method, own }: Operation): string {
+function nameAction({ path, method, own }: ApiOperation): string {
   const given = textOf(own.operationId) ?? `${method}_${path}`
   return (
     given
@@ -87,9 +83,9 @@ function nameAction({ path, method, own }: Operation): string {
 /** Headers that are not a person's to set: what is sent and taken says the request itself, who asks the credential. */
 const OWN_HEADERS = new Set(['accept', 'content-type', 'authorization'])
 
-type Read = Parameter & { schema: JsonSchema; required: boolean }
+type Read = Parameter & { schema: ActionSchema; required: boolean }
 
-function readParameters(doc: Doc, { item, own }: Operation): Read[] {
+function readParameters(doc: Doc, { item, own }: ApiOperation): Read[] {
   const found = new Map<string, Read>()
   for (const given of [item.parameters, own.parameters].flatMap((list) =>
     Array.isArray(list) ? list : [],
@@ -149,16 +145,4 @@ function readAnswers(doc: Doc, responses: unknown): { schema?: unknown; isList: 
   }
   const { schema } = isObject(content[json]) ? content[json] : {}
   return { schema, isList: resolve(doc, schema)?.type === 'array', isFile: false }
-}
-
-export function isJsonType(type: string): boolean {
-  return /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type) || type === '*/*'
-}
-
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
-}
-
-export function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most)}...` : text
 }

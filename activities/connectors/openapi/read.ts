@@ -4,13 +4,14 @@ import { parse as parseYaml } from 'yaml'
 import type { ConnectorAction } from '../../../workflows/connectors/connector.ts'
 import { isObject } from '../../../workflows/json.ts'
 import { quoteShort } from '../../../workflows/problem.ts'
-import { type Operation, readOperation } from './operation.ts'
+import { type ApiOperation, readOperation } from './operation.ts'
+import { fillServer, type OpenApiOptions, textOf } from './parts.ts'
 import type { Doc } from './refs.ts'
 import { resolve } from './refs.ts'
-import { readSignIn, type SignIn } from './signin.ts'
+import { readSignIn, type SchemeSignIn } from './signin.ts'
 
 /** What a document says of a service. `problems` say what of it cannot be used, and why. */
-export type ReadDocument = SignIn & {
+export type ReadDocument = SchemeSignIn & {
   title: string
   summary: string
   /** Undefined where the document says none, or one that is `relative` to its own address. */
@@ -18,13 +19,6 @@ export type ReadDocument = SignIn & {
   relative: string | undefined
   actions: Record<string, ConnectorAction>
   problems: string[]
-}
-
-/** How a person wants the document to be read. */
-export type OpenApiOptions = {
-  /** The actions that may be done twice, besides those that only read. */
-  repeatable?: string[]
-  paging?: 'link'
 }
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const
@@ -51,7 +45,7 @@ export function readOpenApi(text: string, options: OpenApiOptions): ReadDocument
     for (const method of METHODS) {
       if (!isObject(item[method])) continue
       if (++count > MAX_OPERATIONS) throw new Error(`has more than ${MAX_OPERATIONS} operations`)
-      const operation: Operation = { path, method, item, own: item[method] }
+      const operation: ApiOperation = { path, method, item, own: item[method] }
       try {
         const { id, action } = readOperation(doc, operation, options)
         actions[nameAnew(actions, id)] = action
@@ -119,23 +113,8 @@ function readServer({ servers }: Doc): Pick<ReadDocument, 'server' | 'relative'>
   return { server: fillServer(first), relative: textOf(first.url) }
 }
 
-/** A server's address with the defaults of its variables; undefined for one that is relative. */
-export function fillServer({ url, variables }: Doc): string | undefined {
-  if (typeof url !== 'string') return undefined
-  const filled = url.replace(/\{([^{}]*)\}/g, (_, name: string) => {
-    const given = isObject(variables) ? variables[name] : undefined
-    return isObject(given) ? String(given.default ?? '') : ''
-  })
-  const parsed = URL.parse(filled)
-  return parsed && /^https?:$/.test(parsed.protocol) ? filled.replace(/\/+$/, '') : undefined
-}
-
 function nameAnew(actions: Record<string, unknown>, wanted: string): string {
   let name = wanted
   for (let count = 2; Object.hasOwn(actions, name); count++) name = `${wanted}_${count}`
   return name
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
 }

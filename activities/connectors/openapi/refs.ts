@@ -1,9 +1,9 @@
-import type { JsonSchema } from '../../../workflows/connectors/connector.ts'
+import type { ActionSchema } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 
 export type Doc = Record<string, unknown>
 
-/** The most characters of JSON of a schema with all that it refers to. What is beyond becomes a schema that takes any value. */
+/** The most characters of a schema with all that it refers to. Beyond that it takes any value. */
 const MAX_SCHEMA = 65_536
 
 /** How many references may follow each other. */
@@ -42,10 +42,10 @@ export function resolve(doc: Doc, value: unknown): Doc | undefined {
 }
 
 /**
- * A schema that needs nothing of its document: what it refers to stands in its `$defs`, each once, so that schemas that
+ * A schema that needs nothing of its document: what it refers to is in its `$defs`, each once, so that schemas that
  * refer to themselves stay what they are.
  */
-export function detach(doc: Doc, schema: unknown): JsonSchema {
+export function detach(doc: Doc, schema: unknown): ActionSchema {
   const defs: Record<string, unknown> = {}
   const names = new Map<string, string>()
   const waiting: string[] = []
@@ -76,6 +76,7 @@ export function detach(doc: Doc, schema: unknown): JsonSchema {
     }
     const made: Doc = {}
     for (const [key, one] of Object.entries(value)) {
+      if (key === 'pattern' && !isPattern(one)) continue
       if (LEFT_OUT.has(key) || (key.startsWith('x-') && !isObject(one) && depth === 0)) continue
       chars += key.length + 3
       setOwn(made, key, copy(one, depth + 1))
@@ -83,10 +84,20 @@ export function detach(doc: Doc, schema: unknown): JsonSchema {
     return made
   }
 
-  const own = copy(schema, 0) as JsonSchema
+  const own = copy(schema, 0) as ActionSchema
   for (let ref = waiting.shift(); ref !== undefined; ref = waiting.shift())
     setOwn(defs, names.get(ref)!, copy(follow(doc, ref) ?? {}, 0))
   return Object.keys(defs).length > 0 ? { ...own, $defs: defs } : own
+}
+
+/** Whether a pattern is one of JSON Schema, whose patterns are Unicode's: others would make the whole schema unusable. */
+function isPattern(text: unknown): boolean {
+  try {
+    new RegExp(String(text), 'u')
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** What a schema of OpenAPI has that neither checks a value nor helps to write one. */

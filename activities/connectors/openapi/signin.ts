@@ -2,10 +2,10 @@ import { isObject } from '../../../workflows/json.ts'
 import { type Doc, resolve } from './refs.ts'
 
 /** How a service is signed in to: the types of credentials, and in words what must be entered in them. */
-export type SignIn = { signIn: string[]; setup: string | undefined; refused: string[] }
+export type SchemeSignIn = { signIn: string[]; setup: string | undefined; refused: string[] }
 
 /** Reads the security schemes of a document. `refused` names those that Perdure has nothing for. */
-export function readSignIn(doc: Doc): SignIn {
+export function readSignIn(doc: Doc): SchemeSignIn {
   const { securitySchemes } = isObject(doc.components) ? doc.components : {}
   const signIn = new Set<string>()
   const words: string[] = []

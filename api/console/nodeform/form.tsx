@@ -4,6 +4,7 @@ import { nameKey } from '../kit/names.ts'
 import type { NodeEdit, NodeFault } from './contract.ts'
 import type { NodeType } from './data.ts'
 import { WebhookAddress } from './fields/address.tsx'
+import { ConnectorFields } from './fields/connector.tsx'
 import { FAILURE_PATHS, FailureFields, tellFailure } from './fields/failure.tsx'
 import { type Edit, editKey } from './fields/field.ts'
 import { FormAddress } from './fields/formaddress.tsx'
@@ -53,7 +54,11 @@ export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
       <UnknownKeys held={node.config} known={Object.keys(properties)} path="config" edit={editConfig} />
       {node.type === 'WEBHOOK_TRIGGER' && <WebhookAddress />}
       {node.type === 'FORM_TRIGGER' && <FormAddress />}
-      {main.map(field)}
+      {node.type === 'CONNECTOR' ? (
+        <ConnectorFields schemas={properties} edit={editConfig} credential={field('credentialId')} />
+      ) : (
+        main.map(field)
+      )}
       {main.length + more.length === 0 && <p className="quiet">There is nothing to set here.</p>}
       {more.length > 0 && (
         <Section

@@ -27,7 +27,8 @@ const PETS = (url: string) => ({
         type: 'object',
         required: ['name'],
         properties: {
-          name: { type: 'string', nullable: true, example: 'Rex' },
+          // No pattern of JSON Schema: it is left out.
+          name: { type: 'string', nullable: true, example: 'Rex', pattern: '^[A-Za-z\\-{} ]+\\Z' },
           tags: { type: 'array', items: { type: 'string' } },
           parent: { $ref: '#/components/schemas/Pet' },
         },

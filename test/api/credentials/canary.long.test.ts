@@ -87,6 +87,12 @@ const TAKERS: Record<string, (at: string) => Record<string, unknown>[]> = {
       ...(path === '/posted' ? { body: { text: 'posted' } } : {}),
     })),
   SEND_EMAIL: () => [{ from: 'a@example.com', to: 'b@example.com', subject: 's', text: 't' }],
+  CONNECTOR: (at) => [
+    ...PATHS.map((path) => ({
+      ...{ connector: 'airtable', action: 'createRecord', server: at + path },
+      input: { base: 'app1', table: 'People', fields: {} },
+    })),
+  ],
   CHAT_MESSAGE: () => [{ to: '1', text: 'hello' }],
   DATABASE_QUERY: () => [{ query: 'select 1' }],
   LLM: () => [

@@ -12,6 +12,7 @@ import { EXAMPLE_ID } from '../../../api/http/responses.ts'
 import { covers, type Role } from '../../../db/acts.ts'
 import { createForwarder } from '../../../db/audit/siem/forwarders.ts'
 import { INSTANCE_CHAIN } from '../../../db/audit/signing.ts'
+import { createConnector } from '../../../db/connectors/connectors.ts'
 import { createCredential } from '../../../db/credentials/credentials.ts'
 import { createBatchRun } from '../../../db/evaluation/batches/create.ts'
 import { listenForCalls } from '../../../db/executions/starts/listeners.ts'
@@ -34,6 +35,7 @@ import { createWidget } from '../../../db/widgets/widgets.ts'
 import { createExample } from '../../../db/workflows/examples.ts'
 import { updateWorkflow } from '../../../db/workflows/update.ts'
 import { createWorkflow } from '../../../db/workflows/workflows.ts'
+import { PETS } from '../../support/connectors/content.ts'
 import { keep } from '../../support/keep.ts'
 import { PASSWORD, type Service, startService } from '../../support/service.ts'
 
@@ -56,6 +58,8 @@ type Caller = { cookie?: boolean; token?: boolean; instance?: boolean; role?: Ro
 /** Routes that check more than the caller's role, as a chat is its owner's. Their own tests cover that. */
 const OWN_GUARD = new Set([
   'readMetrics',
+  // Every team has some, others are their team's.
+  'readConnector',
   'finishConnect',
   'createChatSession',
   'readChatSession',
@@ -88,6 +92,7 @@ const OWN_GUARD = new Set([
 const IDLE = new Set([
   'cancelExecutions',
   'evaluateExpression',
+  'listConnectorOptions',
   'checkText',
   'testGuardrailRule',
   'receiveTraces',
@@ -148,6 +153,12 @@ const ENTRIES: Record<string, string[]> = {
   createVariable: ['VARIABLE_CREATED'],
   updateVariable: ['VARIABLE_UPDATED'],
   deleteVariable: ['VARIABLE_DELETED'],
+  createConnector: ['CONNECTOR_CREATED'],
+  updateConnector: ['CONNECTOR_UPDATED'],
+  deleteConnector: ['CONNECTOR_DELETED'],
+  tryConnector: ['CONNECTOR_TRIED'],
+  // It only reads.
+  listConnectorOptions: [],
   createTable: ['TABLE_CREATED'],
   updateTable: ['TABLE_UPDATED'],
   deleteTable: ['TABLE_DELETED'],
@@ -373,6 +384,7 @@ async function makeWorld() {
   })()
   const file = await storeFile(service.store, { executionId }, { name: 'a.txt' }, bytes)
   const variable = await createVariable(scope, { teamId, key: 'place', value: 1 })
+  const connector = await createConnector(scope, { teamId, name: 'world', content: PETS })
   const dataTable = await createTable(scope, {
     ...{ teamId, name: 'World' },
     columns: [
@@ -485,6 +497,7 @@ async function makeWorld() {
     recordId,
     spareId: spare.id,
     variableId: variable.id,
+    connectorId: connector.id,
     tableId: dataTable.id,
     rowId: dataRows[0]!.id,
     exemplarId: exemplar.id,
@@ -548,6 +561,7 @@ function fillPath(path: string, world: World, verb: string): string {
     evaluationId: world.evaluationId,
     '/sdk-tokens': world.spareId,
     '/variables': world.variableId,
+    '/connectors': world.connectorId,
     '/tables': world.tableId,
     rowId: world.rowId,
     '/exemplars': world.exemplarId,

@@ -310,6 +310,25 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', ok: 'SUCCESS', flaky: 'SUCCESS', alone: 'SUCCESS' },
     },
+    connector: {
+      nodes: [
+        start,
+        {
+          id: 'act',
+          type: 'CONNECTOR',
+          onError: 'BRANCH',
+          config: {
+            ...{ connector: 'airtable', action: 'createRecord', server: `${url}/missing` },
+            ...{ credentialId: 'CREDENTIAL_AIRTABLE', input: { base: 'app1', table: 'People', fields: {} } },
+          },
+        },
+        { id: 'rescue', type: 'SET', config: { values: { why: '{{ $input.error.type }}' } } },
+      ],
+      edges: edges('start -> act', 'act:error -> rescue'),
+      credentials: { CREDENTIAL_AIRTABLE: { type: 'HTTP_BEARER', data: { token: 'nobody-needs-it' } } },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', act: 'FAILED', rescue: 'SUCCESS' },
+    },
     handled: {
       nodes: [
         start,
