@@ -7,7 +7,13 @@ const PAGE = {
   url: 'https://notion.test/p1',
   parent: { type: 'database_id', database_id: 'd1' },
   properties: {
-    'The Name': { type: 'title', title: [{ plain_text: 'Hello' }, { plain_text: ' you' }] },
+    'The Name': {
+      type: 'title',
+      title: [
+        { type: 'text', plain_text: 'Hello' },
+        { type: 'text', plain_text: ' you' },
+      ],
+    },
     dueDate: { type: 'date', date: { start: '2026-01-01', end: null } },
     'Größe (cm)': { type: 'number', number: 3 },
     Tags: { type: 'multi_select', multi_select: [{ name: 'a' }, { name: 'b' }] },

@@ -1,4 +1,4 @@
-import type { ConnectorAction, JsonSchema } from '../../connector.ts'
+import type { ActionSchema, ConnectorAction } from '../../connector.ts'
 import { anything, flag, list, name, object, text, wholeNumber } from '../../schemas.ts'
 import { BOOK, cells, FIND_SHEET, INPUT, input, place, render, SHEET } from './sheetparts.ts'
 
@@ -87,7 +87,10 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
   }),
 }
 
-function deleteDimension(dimension: 'ROWS' | 'COLUMNS', start: Record<string, JsonSchema>): ConnectorAction {
+function deleteDimension(
+  dimension: 'ROWS' | 'COLUMNS',
+  start: Record<string, ActionSchema>,
+): ConnectorAction {
   const isRows = dimension === 'ROWS'
   const what = isRows ? 'rows' : 'columns'
   return {
