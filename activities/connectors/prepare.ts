@@ -58,7 +58,7 @@ async function fitInput(
 function fillInput({ properties }: ActionSchema, value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw invalidConfig('input', 'must be an object')
   const usual = Object.entries(Object(properties)).flatMap(([key, one]) => {
-    const schema: JsonSchema = Object(one)
+    const schema: ActionSchema = Object(one)
     return schema['x-filled'] === true ? [[key, schema.default]] : []
   })
   const filled = Object.entries(value).flatMap(([key, given]) => {

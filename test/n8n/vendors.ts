@@ -1,4 +1,4 @@
-import { CONNECTOR_HOSTS, listConnectorKeys } from './connectors.ts'
+import { CONNECTOR_HOSTS, listConnectorKeys } from '../support/connectors/keepers.ts'
 import type { Answer, Asked } from './mock.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */

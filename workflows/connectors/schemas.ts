@@ -35,7 +35,7 @@ export function choice(
 }
 
 /** One that has this value unless another is given. */
-export const usually = (value: unknown, schema: JsonSchema): JsonSchema => ({
+export const usually = (value: unknown, schema: ActionSchema): ActionSchema => ({
   ...schema,
   ...{ default: value, 'x-filled': true },
 })

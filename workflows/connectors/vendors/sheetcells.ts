@@ -1,5 +1,5 @@
-import type { ConnectorAction, JsonSchema } from '../../connector.ts'
-import { anything, flag, list, name, object, text, wholeNumber } from '../../schemas.ts'
+import type { ActionSchema, ConnectorAction } from '../connector.ts'
+import { anything, flag, list, name, object, text, wholeNumber } from '../schemas.ts'
 import { BOOK, cells, FIND_SHEET, INPUT, input, place, render, SHEET } from './sheetparts.ts'
 
 /** Cells by their places. */
@@ -87,7 +87,10 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
   }),
 }
 
-function deleteDimension(dimension: 'ROWS' | 'COLUMNS', start: Record<string, JsonSchema>): ConnectorAction {
+function deleteDimension(
+  dimension: 'ROWS' | 'COLUMNS',
+  start: Record<string, ActionSchema>,
+): ConnectorAction {
   const isRows = dimension === 'ROWS'
   const what = isRows ? 'rows' : 'columns'
   return {
