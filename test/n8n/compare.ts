@@ -1,6 +1,7 @@
 import { withoutFiles } from '../../workflows/itemfiles.ts'
 import type { ImportProblem, ImportReport } from '../../workflows/n8n/report.ts'
 import { ENDED, type ExecutionBody } from '../support/client.ts'
+import { leadToMock } from '../support/connectors/keepers.ts'
 import { until } from '../support/until.ts'
 import { callHook } from './calling.ts'
 import {
@@ -12,7 +13,6 @@ import {
   type N8nDocument,
   type Recording,
 } from './cases.ts'
-import { leadToMock } from './connectors.ts'
 import type { Mock } from './mock.ts'
 import { isOfSql } from './sqlstand.ts'
 import { makeTable } from './tables.ts'

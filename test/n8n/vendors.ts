@@ -1,5 +1,5 @@
+import { CONNECTOR_HOSTS, listConnectorKeys } from '../support/connectors/keepers.ts'
 import { answerAirtable, readAirtableAsking } from './airtable.ts'
-import { CONNECTOR_HOSTS, listConnectorKeys } from './connectors.ts'
 import type { Answer, Asked } from './mock.ts'
 import { answerNotion, readNotionAsking } from './notion.ts'
 

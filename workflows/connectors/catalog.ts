@@ -1,10 +1,10 @@
 import { getOwn } from '../json.ts'
 import type { Connector } from './connector.ts'
 import { AIRTABLE } from './vendors/airtable.ts'
-import { GOOGLE_DRIVE } from './vendors/google/drive.ts'
-import { GMAIL } from './vendors/google/gmail.ts'
-import { GOOGLE_SHEETS } from './vendors/google/sheets.ts'
+import { GOOGLE_DRIVE } from './vendors/drive.ts'
+import { GMAIL } from './vendors/gmail.ts'
 import { NOTION } from './vendors/notion.ts'
+import { GOOGLE_SHEETS } from './vendors/sheets.ts'
 
 /** The connectors that every team has, by name. A new one is a table in `vendors/`, and a line here. */
 export const BUILT_IN: Record<string, Connector> = Object.fromEntries(

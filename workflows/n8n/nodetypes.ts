@@ -2,7 +2,6 @@ import { getOwn } from '../json.ts'
 import { CONNECTOR_MAPPERS } from './connectors/mappers.ts'
 import { DATABASE_MAPPERS } from './databases/mappers.ts'
 import type { SourceNode } from './document.ts'
-import { GOOGLE_MAPPERS } from './google/mappers.ts'
 import type { NodeMapper } from './mapper.ts'
 import { BRANCH_MAPPERS } from './nodes/branches.ts'
 import { CALL_MAPPERS } from './nodes/calls.ts'
@@ -37,7 +36,6 @@ const MAPPERS: Record<string, NodeMapper> = {
   ...MODEL_MAPPERS,
   ...GUARDRAIL_MAPPERS,
   ...MESSAGE_MAPPERS,
-  ...GOOGLE_MAPPERS,
   set: mapSet,
 }
 

@@ -1,4 +1,4 @@
-import type { Maker } from './makers.ts'
+import type { Maker } from './maker.ts'
 
 /** What the actions of Google Drive work out. */
 export const DRIVE_MAKERS: Record<string, Maker> = { driveFormat: chooseFormat }

@@ -6,7 +6,7 @@ import { makeMessageId, type NodeMail, weighMail, writeMail } from '../../mail/c
 import { NodeFailure } from '../../nodes/kit/failure.ts'
 import { demandFiles } from '../../nodes/kit/files.ts'
 import type { NodeContext } from '../../nodes/kit/node.ts'
-import type { Maker } from './makers.ts'
+import type { Maker } from './maker.ts'
 
 /** What the actions of Gmail work out. */
 export const GMAIL_MAKERS: Record<string, Maker> = {

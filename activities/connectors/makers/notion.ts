@@ -1,6 +1,6 @@
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
-import type { Maker } from './makers.ts'
+import type { Maker } from './maker.ts'
 
 type Fields = Record<string, unknown>
 

@@ -3,7 +3,7 @@ import { isObject, setOwn } from '../../../workflows/json.ts'
 import { quoteShort } from '../../../workflows/problem.ts'
 import { createPacer } from '../../expressions/pace.ts'
 import { NodeFailure } from '../../nodes/kit/failure.ts'
-import type { Maker } from './makers.ts'
+import type { Maker } from './maker.ts'
 import { nameColumn, quoteSheet, readColumn } from './ranges.ts'
 import { makeRows } from './sheetrows.ts'
 

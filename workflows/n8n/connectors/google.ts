@@ -1,11 +1,11 @@
 import type { Fields } from '../ai/asking.ts'
-import { type MappedAction as Action, mapAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
+import { type MappedAction, mapAction } from './action.ts'
 
 /** What an action of Google does to be what n8n's node is. */
-export type MappedAction = Action & {
+export type GoogleAction = MappedAction & {
   /** The connector, if it is not the one that is named for the service. */
   connector?: string
   /** n8n puts out its item as it came. */
@@ -21,7 +21,7 @@ export function mapGoogle(
   node: SourceNode,
   tools: MapperTools,
   { connector: own, oauth }: { connector: string; oauth: string },
-  { connector = own, passes, file, feeder, ...action }: MappedAction,
+  { connector = own, passes, file, feeder, ...action }: GoogleAction,
 ): MappedNode {
   const credential = node.parameters.authentication === 'serviceAccount' ? 'googleApi' : oauth
   const mapped = mapAction(node, tools, { connector, credential }, action)

@@ -1,8 +1,8 @@
-import { createBook } from '../support/connectors/sheets.ts'
-import type { Asked as VendorAsked } from '../support/connectors/vendor.ts'
-import type { Host } from './compare.ts'
-import type { Answer, Asked } from './mock.ts'
-import type { VendorAsking, VendorKey } from './vendors.ts'
+import type { Host } from '../../n8n/compare.ts'
+import type { Answer, Asked } from '../../n8n/mock.ts'
+import type { VendorAsking, VendorKey } from '../../n8n/vendors.ts'
+import { createBook } from './sheets.ts'
+import type { Asked as VendorAsked } from './vendor.ts'
 
 /** The hosts of services that Perdure has connectors for, and their folders at the mock server. */
 export const CONNECTOR_HOSTS: Record<string, string> = {

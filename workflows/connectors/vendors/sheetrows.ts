@@ -1,5 +1,5 @@
-import type { ConnectorAction, ConnectorStep } from '../../connector.ts'
-import { anything, choice, list, name, object, text, usually, wholeNumber } from '../../schemas.ts'
+import type { ConnectorAction, ConnectorStep } from '../connector.ts'
+import { anything, choice, list, name, object, text, usually, wholeNumber } from '../schemas.ts'
 import {
   BOOK,
   extra,

@@ -4,10 +4,10 @@ import type { SourceNode } from '../document.ts'
 import { isTemplate, keepTexts, listObjects, plainText, writeCode } from '../texts.ts'
 
 /** What a node writes: the values of each item, which are first made of it, or the items themselves. */
-export type MappedColumns = { isAuto: boolean; keys: string[]; feeder?: { type: string; config: Fields } }
+export type SheetColumns = { isAuto: boolean; keys: string[]; feeder?: { type: string; config: Fields } }
 
 /** Reads n8n's mapping of columns. `fills`: it makes an empty text of what is not there. */
-export function readColumns({ parameters }: SourceNode, fills: boolean): MappedColumns {
+export function readSheetColumns({ parameters }: SourceNode, fills: boolean): SheetColumns {
   const { columns } = parameters
   if (isTemplate(columns)) throw new Error('an expression gives all of its columns')
   const {

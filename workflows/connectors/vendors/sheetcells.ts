@@ -1,5 +1,5 @@
-import type { ActionSchema, ConnectorAction } from '../../connector.ts'
-import { anything, flag, list, name, object, text, wholeNumber } from '../../schemas.ts'
+import type { ActionSchema, ConnectorAction } from '../connector.ts'
+import { anything, flag, list, name, object, text, wholeNumber } from '../schemas.ts'
 import { BOOK, cells, FIND_SHEET, INPUT, input, place, render, SHEET } from './sheetparts.ts'
 
 /** Cells by their places. */

@@ -1,5 +1,5 @@
-import type { Connector } from '../../connector.ts'
-import { describeSetup, GOOGLE_SIGN_IN } from './account.ts'
+import type { Connector } from '../connector.ts'
+import { describeSetup, GOOGLE_SIGN_IN } from './google.ts'
 import { BOOK_ACTIONS } from './sheetbooks.ts'
 import { CELL_ACTIONS } from './sheetcells.ts'
 import { BOOK } from './sheetparts.ts'

@@ -1,6 +1,5 @@
 import { getOwn, isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
-import { refuseAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
@@ -16,8 +15,9 @@ import {
   writeCode,
   writeLiteral,
 } from '../texts.ts'
-import { type MappedAction, mapGoogle } from './action.ts'
-import { readColumns } from './columns.ts'
+import { refuseAction } from './action.ts'
+import { type GoogleAction, mapGoogle } from './google.ts'
+import { readSheetColumns } from './sheetcolumns.ts'
 
 /** Google's sheets. */
 export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNode {
@@ -38,7 +38,7 @@ export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNod
   )
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => MappedAction
+type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
 
 const OPERATIONS: Record<string, Reader> = {
   'sheet.read': readRows,
@@ -87,7 +87,7 @@ function readSheet(given: unknown): unknown {
   return id === undefined ? writeLiteral(text) : `gid=${id}`
 }
 
-function readRows(node: SourceNode, { report }: MapperTools): MappedAction {
+function readRows(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { version, parameters } = node
   const options = readOptionFields(node, 'options')
   const { dataLocationOnSheet, outputFormatting, returnFirstMatch, returnAllMatches, ...rest } = options
@@ -168,7 +168,7 @@ function readPlace(given: Fields, report: MapperTools['report']): Fields {
 const ACTIONS = { append: 'appendRows', update: 'updateRows', appendOrUpdate: 'upsertRows' }
 const EXTRA: Record<string, string> = { insertInNewColumn: 'add', ignoreIt: 'ignore', error: 'refuse' }
 
-function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof typeof ACTIONS): MappedAction {
+function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof typeof ACTIONS): GoogleAction {
   const { version } = node
   if (version < 4)
     throw new Error(
@@ -185,7 +185,7 @@ function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof t
   for (const [key, value] of Object.entries(rest))
     reportMissingOption(report, `parameters.options.${key}`, value)
   const { headerRow, firstDataRow } = objectOf(objectOf(locationDefine).values)
-  const { isAuto, keys, feeder } = readColumns(node, operation !== 'append')
+  const { isAuto, keys, feeder } = readSheetColumns(node, operation !== 'append')
   const extra = isAuto ? EXTRA[String(handlingExtraData)] : version >= 4.4 ? 'refuse' : 'ignore'
   if (extra === undefined || isTemplate(cellFormat)) throw new Error('an expression says how it writes')
   const key = operation === 'append' ? {} : { key: demandKey(keys) }
@@ -232,10 +232,10 @@ function reportWriting({ parameters }: SourceNode, report: MapperTools['report']
   }
 }
 
-function clearCells(node: SourceNode): MappedAction {
+function clearCells(node: SourceNode): GoogleAction {
   const { clear = 'wholeSheet', keepFirstRow = false, range, startIndex } = node.parameters
   const { rowsToDelete = 1, columnsToDelete = 1 } = node.parameters
-  const done = (more: Fields): MappedAction => ({
+  const done = (more: Fields): GoogleAction => ({
     action: 'clearCells',
     input: { ...placeOf(node), ...more },
     passes: true,
@@ -273,7 +273,7 @@ function nameColumn(at: number): string {
   return (rest > 0 ? nameColumn(rest) : '') + String.fromCharCode(65 + ((at - 1) % 26))
 }
 
-function deleteCells(node: SourceNode, { report }: MapperTools): MappedAction {
+function deleteCells(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { toDelete = 'rows', startIndex, numberToDelete = 1 } = node.parameters
   if (isTemplate(toDelete)) throw new Error('an expression says whether it deletes rows or columns')
   const message =
@@ -291,7 +291,7 @@ function deleteCells(node: SourceNode, { report }: MapperTools): MappedAction {
   }
 }
 
-function createSheet(node: SourceNode): MappedAction {
+function createSheet(node: SourceNode): GoogleAction {
   const { tabColor, ...properties } = readOptionFields(node, 'options')
   if (tabColor) throw new Error('it gives the sheet a colour: set that by a createSheet with its properties')
   return {
@@ -305,7 +305,7 @@ function createSheet(node: SourceNode): MappedAction {
   }
 }
 
-function createSpreadsheet(node: SourceNode): MappedAction {
+function createSpreadsheet(node: SourceNode): GoogleAction {
   const { locale, autoRecalc } = readOptionFields(node, 'options')
   const sheets = listObjects(objectOf(node.parameters.sheetsUi).sheetValues)
   return {

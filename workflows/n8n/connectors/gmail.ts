@@ -1,6 +1,5 @@
 import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
-import { readMost, refuseAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { sentFilesOf } from '../nodes/fileparts.ts'
@@ -8,7 +7,8 @@ import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { readOptionFields, reportAttribution } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, writeCode } from '../texts.ts'
-import { type MappedAction, mapGoogle } from './action.ts'
+import { readMost, refuseAction } from './action.ts'
+import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's mail. */
 export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
@@ -27,7 +27,7 @@ export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
   return mapGoogle(node, tools, { connector: 'gmail', oauth: 'gmailOAuth2' }, read(node, tools))
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => MappedAction
+type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
 
 const idOf = ({ parameters }: SourceNode) => ({ message: keepText(parameters.messageId) })
 const SUCCESS = '{"success": true}'
@@ -111,7 +111,7 @@ function reportLine(node: SourceNode, tools: MapperTools, options: Fields): void
     reportAttribution(tools, 'parameters.options.appendAttribution')
 }
 
-function send(node: SourceNode, tools: MapperTools): MappedAction {
+function send(node: SourceNode, tools: MapperTools): GoogleAction {
   const { senderName, ...options } = readOptionFields(node, 'options')
   reportLine(node, tools, options)
   return {
@@ -125,7 +125,7 @@ function send(node: SourceNode, tools: MapperTools): MappedAction {
   }
 }
 
-function reply(node: SourceNode, tools: MapperTools): MappedAction {
+function reply(node: SourceNode, tools: MapperTools): GoogleAction {
   const {
     replyToSenderOnly = false,
     senderName,
@@ -155,7 +155,7 @@ function reply(node: SourceNode, tools: MapperTools): MappedAction {
   }
 }
 
-function createDraft(node: SourceNode, tools: MapperTools): MappedAction {
+function createDraft(node: SourceNode, tools: MapperTools): GoogleAction {
   const { sendTo, fromAlias, threadId, ...options } = readOptionFields(node, 'options')
   if (threadId)
     throw new Error('it puts the draft into a thread: answer by a CONNECTOR of gmail with replyMessage')
@@ -172,7 +172,7 @@ function createDraft(node: SourceNode, tools: MapperTools): MappedAction {
   }
 }
 
-function search(node: SourceNode): MappedAction {
+function search(node: SourceNode): GoogleAction {
   const {
     q,
     labelIds,

@@ -1,5 +1,5 @@
-import type { ConnectorAction } from '../../connector.ts'
-import { choice, list, name, object, record, text, usually } from '../../schemas.ts'
+import type { ConnectorAction } from '../connector.ts'
+import { choice, list, name, object, record, text, usually } from '../schemas.ts'
 import { BOOK, FIND_SHEET, place, spreadsheet } from './sheetparts.ts'
 
 /** Spreadsheets, and the sheets in them. */

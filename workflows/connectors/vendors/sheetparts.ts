@@ -1,5 +1,5 @@
-import type { ConnectorAction, ConnectorStep } from '../../connector.ts'
-import { choice, list, name, record, usually, wholeNumber } from '../../schemas.ts'
+import type { ConnectorAction, ConnectorStep } from '../connector.ts'
+import { choice, list, name, record, usually, wholeNumber } from '../schemas.ts'
 
 export const spreadsheet = name(
   'Spreadsheet',

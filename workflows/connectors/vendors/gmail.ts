@@ -1,6 +1,6 @@
-import type { Connector, ConnectorAction, ConnectorMaking, ConnectorStep } from '../../connector.ts'
-import { choice, file, flag, limit, list, name, object, text, usually } from '../../schemas.ts'
-import { describeSetup, GOOGLE_SIGN_IN } from './account.ts'
+import type { Connector, ConnectorAction, ConnectorMaking, ConnectorStep } from '../connector.ts'
+import { choice, file, flag, limit, list, name, object, text, usually } from '../schemas.ts'
+import { describeSetup, GOOGLE_SIGN_IN } from './google.ts'
 
 const ME = '/gmail/v1/users/me'
 const MESSAGE = `${ME}/messages/{{ $input.message }}`

@@ -1,6 +1,5 @@
 import { getOwn, isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
-import { readMost, refuseAction } from '../connectors/action.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { fileOf } from '../nodes/fileparts.ts'
@@ -8,7 +7,8 @@ import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { type MappedAction, mapGoogle } from './action.ts'
+import { readMost, refuseAction } from './action.ts'
+import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's Drive. */
 export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode {
@@ -30,7 +30,7 @@ export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode
   )
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => MappedAction
+type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
 
 const OPERATIONS: Record<string, Reader> = {
   'file.download': download,
@@ -84,7 +84,7 @@ function readMore(options: Fields, report: ProblemReporter, known: string[] = []
   }
 }
 
-function download(node: SourceNode, { report }: MapperTools): MappedAction {
+function download(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { binaryPropertyName, googleFileConversion, fileName, ...rest } = readOptionFields(node, 'options')
   readMore(rest, report)
   const { docsToFormat, sheetsToFormat, slidesToFormat, drawingsToFormat } = objectOf(
@@ -107,7 +107,7 @@ function download(node: SourceNode, { report }: MapperTools): MappedAction {
   }
 }
 
-function upload(node: SourceNode, { report }: MapperTools): MappedAction {
+function upload(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { parameters } = node
   const { simplifyOutput, ...options } = readOptionFields(node, 'options')
   if (isTemplate(simplifyOutput)) throw new Error('an expression says what it puts out')
@@ -123,7 +123,7 @@ function upload(node: SourceNode, { report }: MapperTools): MappedAction {
   }
 }
 
-function createFromText(node: SourceNode, { report }: MapperTools): MappedAction {
+function createFromText(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { parameters } = node
   const { convertToGoogleDocument = false, ...options } = readOptionFields(node, 'options')
   if (isTemplate(convertToGoogleDocument)) throw new Error('an expression says whether it makes a document')
@@ -137,7 +137,7 @@ function createFromText(node: SourceNode, { report }: MapperTools): MappedAction
   return { action: 'createDocument', input: { ...own, text: text === '' ? '={{ "" }}' : text } }
 }
 
-function copy(node: SourceNode, { report }: MapperTools): MappedAction {
+function copy(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { parameters } = node
   const { sameFolder = true, fileId, name } = parameters
   const { copyRequiresWriterPermission, description, ...options } = readOptionFields(node, 'options')
@@ -157,7 +157,7 @@ function copy(node: SourceNode, { report }: MapperTools): MappedAction {
   }
 }
 
-function remove(node: SourceNode, file: unknown, key: string): MappedAction {
+function remove(node: SourceNode, file: unknown, key: string): GoogleAction {
   const { deletePermanently = false } = readOptionFields(node, 'options')
   if (isTemplate(deletePermanently)) throw new Error('an expression says whether it is deleted for good')
   return {
@@ -167,7 +167,7 @@ function remove(node: SourceNode, file: unknown, key: string): MappedAction {
   }
 }
 
-function share(node: SourceNode): MappedAction {
+function share(node: SourceNode): GoogleAction {
   const { fileId, folderNoRootId, resource = 'file' } = node.parameters
   const permission = objectOf(objectOf(node.parameters.permissionsUi).permissionsValues)
   const given = { ...permission, ...readOptionFields(node, 'options') }
@@ -184,7 +184,7 @@ function share(node: SourceNode): MappedAction {
   }
 }
 
-function update(node: SourceNode, { report }: MapperTools): MappedAction {
+function update(node: SourceNode, { report }: MapperTools): GoogleAction {
   const { parameters } = node
   const { fields, trashed, ...options } = readOptionFields(node, 'options')
   const { changeFileContent = false, inputDataFieldName, newUpdatedFileName } = parameters
@@ -215,7 +215,7 @@ function joinFields(fields: unknown): string {
 const FOLDER = 'application/vnd.google-apps.folder'
 const ESCAPE = String.raw`.replace(/[\\']/g, sign => '\\' + sign)`
 
-function search(node: SourceNode): MappedAction {
+function search(node: SourceNode): GoogleAction {
   const { parameters } = node
   const { searchMethod = 'name', queryString = '' } = parameters
   const {
@@ -257,7 +257,7 @@ function search(node: SourceNode): MappedAction {
   }
 }
 
-function createFolder(node: SourceNode): MappedAction {
+function createFolder(node: SourceNode): GoogleAction {
   const { parameters } = node
   const { folderColorRgb, simplifyOutput = true } = readOptionFields(node, 'options')
   if (isTemplate(simplifyOutput)) throw new Error('an expression says what it puts out')
