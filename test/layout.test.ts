@@ -82,6 +82,7 @@ const WORKER = ['commands', 'engine', 'local', 'service']
 
 /** The names of two folders, and why one word is right for both. */
 const SHARED = {
+  connectors: 'the services that nodes call, and how nodes of n8n become calls of them',
   graph: 'how graphs are compiled and drawn, and the one that the editor changes',
   kit: 'what runners of nodes share, and what pages share',
   models: 'how models are called, and the nodes that do it',

@@ -52,7 +52,8 @@ export async function sendStep(
   handover = UNNOTED,
   further: Further = {},
 ): Promise<Answer> {
-  const { request } = await buildRequest(await renderStep(context, call, step, further), call.pass, true)
+  const rendered = await renderStep(context, call, step, further)
+  const { request } = await buildRequest(rendered, { pass: call.pass, encodes: true })
   const saving = saveFile(context, step, await renderName(context, step))
   await handover.begin()
   const { title } = call.connector

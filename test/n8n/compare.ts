@@ -17,7 +17,7 @@ import type { Mock } from './mock.ts'
 import { isOfSql } from './sqlstand.ts'
 import { makeTable } from './tables.ts'
 import { findDifference } from './varying.ts'
-import { listVendorKeys, type VendorKey } from './vendors.ts'
+import { listVendorKeys, type VendorKey } from './vendors/vendors.ts'
 
 /** A running Perdure. `send` takes a path. */
 export type Host = {

@@ -6,7 +6,7 @@ import { type ReceivedMail, startMailbox } from '../support/servers/mailbox.ts'
 import { describeSent, giveFile } from './files.ts'
 import { askModel, readAsking } from './model.ts'
 import { type SqlStand, startSqlStand } from './sqlstand.ts'
-import { answerVendor, readVendorAsking, type VendorAsking } from './vendors.ts'
+import { answerVendor, readVendorAsking, type VendorAsking } from './vendors/vendors.ts'
 
 export type Answer = {
   status?: number

@@ -14,11 +14,11 @@ import {
 } from './cases.ts'
 import { type Mock, startMock } from './mock.ts'
 import { N8N_VERSION, type N8nProgram, prepareN8n } from './program.ts'
-import { startVendorProxy } from './proxy.ts'
 import { isOfSql } from './sqlstand.ts'
 import { TABLE_SETUP } from './tables.ts'
 import { markVarying } from './varying.ts'
-import { listVendorKeys } from './vendors.ts'
+import { startVendorProxy } from './vendors/proxy.ts'
+import { listVendorKeys } from './vendors/vendors.ts'
 
 const ENDED = ['success', 'error', 'crashed', 'canceled']
 const END_MS = 30_000

@@ -2,7 +2,7 @@ import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { lacks } from '../support/programs.ts'
 import { type Server, startMariadb, startPostgres } from '../support/servers/clusters.ts'
-import type { VendorKey } from './vendors.ts'
+import type { VendorKey } from './vendors/vendors.ts'
 
 /** Databases that cases work with, each in a table of its own, of the case's name with `_`. */
 export type SqlStand = { keys: VendorKey[]; reset(name: string): Promise<void>; stop(): Promise<void> }

@@ -12,20 +12,20 @@ const of =
     ...more,
   })
 
-export const text = of({ type: 'string' })
+export const textInput = of({ type: 'string' })
 /** A text that must not be empty, such as an id. */
-export const name = of({ type: 'string', minLength: 1 })
-export const flag = of({ type: 'boolean' })
-export const wholeNumber = of({ type: 'integer' })
+export const nameInput = of({ type: 'string', minLength: 1 })
+export const flagInput = of({ type: 'boolean' })
+export const wholeNumberInput = of({ type: 'integer' })
 /** An object of any keys. */
-export const record = of({ type: 'object' })
+export const recordInput = of({ type: 'object' })
 /** A value of any type. */
-export const anything = of({})
+export const anythingInput = of({})
 /** A file of the execution. */
-export const file = of({ type: 'object', 'x-file': true })
+export const fileInput = of({ type: 'object', 'x-file': true })
 
 /** One of some values; `labels` say what they mean, in their order. */
-export function choice(
+export function choiceInput(
   values: string[],
   title: string,
   description: string,
@@ -41,11 +41,16 @@ export const usually = (value: unknown, schema: ActionSchema): ActionSchema => (
 })
 
 /** A list of entries; one that is no list is taken as a list of one where the form of the action says so. */
-export function list(items: ActionSchema, title: string, description: string, more: More = {}): ActionSchema {
+export function listInput(
+  items: ActionSchema,
+  title: string,
+  description: string,
+  more: More = {},
+): ActionSchema {
   return { type: 'array', items, title, description, ...more }
 }
 
-export function object(
+export function objectInput(
   properties: Record<string, ActionSchema>,
   required: string[] = [],
   more: More = {},
@@ -54,5 +59,5 @@ export function object(
 }
 
 /** How many entries are read at most. */
-export const limit = (most = 10_000): ActionSchema =>
-  wholeNumber('Limit', 'How many at most. Without it all, up to 10,000.', { minimum: 1, maximum: most })
+export const limitInput = (most = 10_000): ActionSchema =>
+  wholeNumberInput('Limit', 'How many at most. Without it all, up to 10,000.', { minimum: 1, maximum: most })

@@ -9,7 +9,7 @@ type BodyPart = Pick<ConnectorStep, 'bodyType' | 'contentType' | 'bodyOf'>
  * How a request's body is made of the input, to which its properties are added: the keys of an object by themselves, any
  * other body as `body`.
  */
-export function readBody(doc: Doc, given: unknown, input: InputPart): BodyPart {
+export function placeBody(doc: Doc, given: unknown, input: InputPart): BodyPart {
   if (given === undefined) return {}
   const body = resolve(doc, given)
   const content = body?.content

@@ -6,7 +6,7 @@ import type {
 } from '../../../workflows/connectors/connector.ts'
 import { isReading } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
-import { readBody } from './body.ts'
+import { placeBody } from './body.ts'
 import { cut, fillServer, type InputPart, isJsonType, type OpenApiOptions, textOf } from './parts.ts'
 import { type Doc, detach, resolve } from './refs.ts'
 
@@ -30,7 +30,7 @@ export function readOperation(
     setOwn(input.properties, property, schema)
     if (required) input.required.push(property)
   }
-  const body = readBody(doc, own.requestBody, input)
+  const body = placeBody(doc, own.requestBody, input)
   const answers = readAnswers(doc, own.responses)
   const server = [own.servers, item.servers]
     .map((one) => (Array.isArray(one) && isObject(one[0]) ? fillServer(one[0]) : undefined))

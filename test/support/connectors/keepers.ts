@@ -1,6 +1,6 @@
 import type { Host } from '../../n8n/compare.ts'
 import type { Answer, Asked } from '../../n8n/mock.ts'
-import type { VendorAsking, VendorKey } from '../../n8n/vendors.ts'
+import type { VendorAsking, VendorKey } from '../../n8n/vendors/vendors.ts'
 import { createBook } from './sheets.ts'
 import type { Asked as VendorAsked } from './vendor.ts'
 

@@ -1,31 +1,42 @@
 import type { Connector } from '../connector.ts'
-import { choice, flag, limit, list, name, object, record, text } from '../schemas.ts'
+import {
+  choiceInput,
+  flagInput,
+  limitInput,
+  listInput,
+  nameInput,
+  objectInput,
+  recordInput,
+  textInput,
+} from '../schemas.ts'
 
 const place = {
-  base: name('Base', 'The base: its id, which begins with app.', { 'x-options': 'bases' }),
-  table: name('Table', 'The table: its id, which begins with tbl, or its name.', { 'x-options': 'tables' }),
+  base: nameInput('Base', 'The base: its id, which begins with app.', { 'x-options': 'bases' }),
+  table: nameInput('Table', 'The table: its id, which begins with tbl, or its name.', {
+    'x-options': 'tables',
+  }),
 }
 const one = {
-  record: name('Record', 'The id of the record, which begins with rec.'),
+  record: nameInput('Record', 'The id of the record, which begins with rec.'),
 }
-const typecast = flag(
+const typecast = flagInput(
   'Convert values',
   'Airtable makes values fit their fields, and adds options that are missing.',
 )
-const values = record('Fields', 'The values of the record, by the names of its fields.')
-const records = list(
-  object({ fields: values }, ['fields']),
+const values = recordInput('Fields', 'The values of the record, by the names of its fields.')
+const records = listInput(
+  objectInput({ fields: values }, ['fields']),
   'Records',
   'The records, each with its fields. At most 10 at once.',
   { minItems: 1, maxItems: 10 },
 )
 
-const skipEmpty = flag(
+const skipEmpty = flagInput(
   'Skip empty values',
   'Fields whose value is null stay as they are, and are not emptied.',
 )
-const keys = list(
-  name('Field', 'The name of a field.'),
+const keys = listInput(
+  nameInput('Field', 'The name of a field.'),
   'Keys',
   'The fields that say which record it is, at most 3.',
   { minItems: 1, maxItems: 3 },
@@ -69,24 +80,31 @@ export const AIRTABLE: Connector = {
       name: 'List records',
       summary: 'Reads the records of a table: all, those that fit a formula, or those of a view.',
       safety: 'REPEATABLE',
-      input: object(
+      input: objectInput(
         {
           ...place,
-          filterByFormula: text('Formula', "Only the records for which it holds, such as {Status} = 'Open'."),
-          view: text('View', 'Only the records of this view, in its order: its name or its id.'),
-          fields: list(text('Field', 'The name of a field.'), 'Fields', 'Only these fields of the records.'),
-          sort: list(
-            object(
+          filterByFormula: textInput(
+            'Formula',
+            "Only the records for which it holds, such as {Status} = 'Open'.",
+          ),
+          view: textInput('View', 'Only the records of this view, in its order: its name or its id.'),
+          fields: listInput(
+            textInput('Field', 'The name of a field.'),
+            'Fields',
+            'Only these fields of the records.',
+          ),
+          sort: listInput(
+            objectInput(
               {
-                field: name('Field', 'The field to sort by.'),
-                direction: choice(['asc', 'desc'], 'Direction', 'Ascending unless it is desc.'),
+                field: nameInput('Field', 'The field to sort by.'),
+                direction: choiceInput(['asc', 'desc'], 'Direction', 'Ascending unless it is desc.'),
               },
               ['field'],
             ),
             'Sort',
             'What the records are sorted by.',
           ),
-          limit: limit(),
+          limit: limitInput(),
         },
         ['base', 'table'],
       ),
@@ -116,21 +134,21 @@ export const AIRTABLE: Connector = {
       name: 'Get a record',
       summary: 'Reads one record.',
       safety: 'REPEATABLE',
-      input: object({ ...place, ...one }, ['base', 'table', 'record']),
+      input: objectInput({ ...place, ...one }, ['base', 'table', 'record']),
       steps: [{ name: 'get', method: 'GET', path: `${ROWS}/{{ $input.record }}` }],
     },
     createRecord: {
       name: 'Create a record',
       summary: 'Adds a record to a table.',
       safety: 'ONCE',
-      input: object({ ...place, fields: values, typecast, skipEmpty }, ['base', 'table', 'fields']),
+      input: objectInput({ ...place, fields: values, typecast, skipEmpty }, ['base', 'table', 'fields']),
       steps: [{ name: 'create', method: 'POST', path: ROWS, body: write }],
     },
     createRecords: {
       name: 'Create records',
       summary: 'Adds up to 10 records to a table.',
       safety: 'ONCE',
-      input: object({ ...place, records, typecast }, ['base', 'table', 'records']),
+      input: objectInput({ ...place, records, typecast }, ['base', 'table', 'records']),
       steps: [
         {
           name: 'create',
@@ -145,7 +163,7 @@ export const AIRTABLE: Connector = {
       name: 'Update a record',
       summary: 'Changes the named fields of a record; the others stay.',
       safety: 'REPEATABLE',
-      input: object({ ...place, ...one, fields: values, typecast, skipEmpty }, [
+      input: objectInput({ ...place, ...one, fields: values, typecast, skipEmpty }, [
         'base',
         'table',
         'record',
@@ -157,11 +175,11 @@ export const AIRTABLE: Connector = {
       name: 'Update records',
       summary: 'Changes the named fields of up to 10 records; the others stay.',
       safety: 'REPEATABLE',
-      input: object(
+      input: objectInput(
         {
           ...place,
-          records: list(
-            object({ id: one.record, fields: values }, ['id', 'fields']),
+          records: listInput(
+            objectInput({ id: one.record, fields: values }, ['id', 'fields']),
             'Records',
             'The records, each with its id and its new values. At most 10 at once.',
             { minItems: 1, maxItems: 10 },
@@ -185,12 +203,12 @@ export const AIRTABLE: Connector = {
       summary:
         'Finds the records that have the same values in the named fields, and changes their other fields.',
       safety: 'REPEATABLE',
-      input: object(
+      input: objectInput(
         {
           ...place,
           fields: values,
           keys,
-          all: flag('All', 'Changes all records that match, at most 10, and not the first one alone.'),
+          all: flagInput('All', 'Changes all records that match, at most 10, and not the first one alone.'),
           typecast,
           skipEmpty,
         },
@@ -223,7 +241,7 @@ export const AIRTABLE: Connector = {
       name: 'Create or update a record',
       summary: 'Changes the record that has the same values in the named fields, or adds one.',
       safety: 'REPEATABLE',
-      input: object({ ...place, fields: values, keys, typecast, skipEmpty }, [
+      input: objectInput({ ...place, fields: values, keys, typecast, skipEmpty }, [
         'base',
         'table',
         'fields',
@@ -247,10 +265,10 @@ export const AIRTABLE: Connector = {
       name: 'Update a record, or create it',
       summary: 'Changes the record that has the id, or adds one if there is none.',
       safety: 'ONCE',
-      input: object(
+      input: objectInput(
         {
           ...place,
-          record: text('Record', 'The id of the record; without it one is added.'),
+          record: textInput('Record', 'The id of the record; without it one is added.'),
           fields: values,
           typecast,
           skipEmpty,
@@ -280,7 +298,7 @@ export const AIRTABLE: Connector = {
       name: 'Delete a record',
       summary: 'Deletes a record.',
       safety: 'REPEATABLE',
-      input: object({ ...place, ...one }, ['base', 'table', 'record']),
+      input: objectInput({ ...place, ...one }, ['base', 'table', 'record']),
       steps: [{ name: 'delete', method: 'DELETE', path: `${ROWS}/{{ $input.record }}`, done: [404] }],
       result: '{{ {"id": $input.record, "deleted": true} }}',
     },
@@ -288,7 +306,7 @@ export const AIRTABLE: Connector = {
       name: 'List bases',
       summary: 'Reads which bases there are for the account.',
       safety: 'REPEATABLE',
-      input: object({ limit: limit() }),
+      input: objectInput({ limit: limitInput() }),
       steps: [
         {
           name: 'bases',
@@ -307,7 +325,7 @@ export const AIRTABLE: Connector = {
       name: 'List tables',
       summary: 'Reads the tables of a base, with their fields and their views.',
       safety: 'REPEATABLE',
-      input: object({ base: place.base }, ['base']),
+      input: objectInput({ base: place.base }, ['base']),
       steps: [{ name: 'tables', method: 'GET', path: '/v0/meta/bases/{{ $input.base }}/tables' }],
       result: '{{ $nodes.tables.tables }}',
     },
@@ -315,7 +333,7 @@ export const AIRTABLE: Connector = {
       name: 'List comments',
       summary: 'Reads what people have said of a record, the newest first.',
       safety: 'REPEATABLE',
-      input: object({ ...place, ...one, limit: limit() }, ['base', 'table', 'record']),
+      input: objectInput({ ...place, ...one, limit: limitInput() }, ['base', 'table', 'record']),
       steps: [
         {
           name: 'comments',
@@ -334,7 +352,7 @@ export const AIRTABLE: Connector = {
       name: 'Comment on a record',
       summary: 'Adds a comment to a record.',
       safety: 'ONCE',
-      input: object({ ...place, ...one, text: name('Text', 'What is said.') }, [
+      input: objectInput({ ...place, ...one, text: nameInput('Text', 'What is said.') }, [
         'base',
         'table',
         'record',

@@ -1,11 +1,11 @@
 import type { Connector, ConnectorAction } from '../connector.ts'
-import { flag, limit, name, object, text, usually } from '../schemas.ts'
+import { flagInput, limitInput, nameInput, objectInput, textInput, usually } from '../schemas.ts'
 import { DRIVES, FILE, FILES, fields, item, SAID } from './driveparts.ts'
 import { FILE_CHANGES } from './drivewriting.ts'
 import { describeSetup, GOOGLE_SIGN_IN } from './google.ts'
 
 const format = (mimeType: string, kind: string) =>
-  usually(mimeType, name(`Format of ${kind}`, `The type as which ${kind} of Google's own are saved.`))
+  usually(mimeType, nameInput(`Format of ${kind}`, `The type as which ${kind} of Google's own are saved.`))
 const OFFICE = 'application/vnd.openxmlformats-officedocument'
 
 const READING: Record<string, ConnectorAction> = {
@@ -13,16 +13,16 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Search files',
     summary: 'Lists files and folders, all or those that a query finds.',
     safety: 'REPEATABLE',
-    input: object({
-      query: text('Query', "As Drive has it: name contains 'report' and trashed = false."),
-      drive: text('Shared drive', 'Only in this one: its id.'),
-      mine: flag('Mine only', 'Without shared drives.'),
+    input: objectInput({
+      query: textInput('Query', "As Drive has it: name contains 'report' and trashed = false."),
+      drive: textInput('Shared drive', 'Only in this one: its id.'),
+      mine: flagInput('Mine only', 'Without shared drives.'),
       fields: usually(
         'id,name',
-        text('Fields', 'What is said of each file, such as id,name,mimeType. All: *.'),
+        textInput('Fields', 'What is said of each file, such as id,name,mimeType. All: *.'),
       ),
-      orderBy: text('Order', 'Such as modifiedTime desc, or folder,name.'),
-      limit: limit(),
+      orderBy: textInput('Order', 'Such as modifiedTime desc, or folder,name.'),
+      limit: limitInput(),
     }),
     steps: [
       {
@@ -52,7 +52,7 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Get a file',
     summary: 'Reads what Drive says of a file; not its content.',
     safety: 'REPEATABLE',
-    input: object({ ...item, ...fields }, ['file']),
+    input: objectInput({ ...item, ...fields }, ['file']),
     steps: [{ name: 'get', method: 'GET', path: FILE, query: SAID }],
   },
   downloadFile: {
@@ -60,10 +60,10 @@ const READING: Record<string, ConnectorAction> = {
     summary:
       "Gets a file of Drive as a file of the execution. Documents of Google's own are saved in another format.",
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...item,
-        name: text('Name', 'The name that it gets here: its own, unless this is set.'),
+        name: textInput('Name', 'The name that it gets here: its own, unless this is set.'),
         documents: format(`${OFFICE}.wordprocessingml.document`, 'documents'),
         spreadsheets: format(`${OFFICE}.spreadsheetml.sheet`, 'spreadsheets'),
         presentations: format(`${OFFICE}.presentationml.presentation`, 'presentations'),

@@ -1,15 +1,15 @@
 import type { ConnectorStep } from '../connector.ts'
-import { name, record, text, usually } from '../schemas.ts'
+import { nameInput, recordInput, textInput, usually } from '../schemas.ts'
 
-export const item = { file: name('File', 'The file or folder: its id, the long part of its address.') }
-export const folder = name('Folder', 'The folder: its id, or root for the top of the Drive.', {
+export const item = { file: nameInput('File', 'The file or folder: its id, the long part of its address.') }
+export const folder = nameInput('Folder', 'The folder: its id, or root for the top of the Drive.', {
   'x-options': 'folders',
 })
 export const parent = { folder: usually('root', folder) }
 export const fields = {
-  fields: usually('*', text('Fields', 'What is said of the file, such as id,name,webViewLink. All: *.')),
+  fields: usually('*', textInput('Fields', 'What is said of the file, such as id,name,webViewLink. All: *.')),
 }
-export const called = { name: name('Name', 'The name of the file.') }
+export const called = { name: nameInput('Name', 'The name of the file.') }
 
 export const FILES = '/drive/v3/files'
 export const FILE = `${FILES}/{{ $input.file }}`
@@ -43,6 +43,6 @@ export const create = (mimeType: string): ConnectorStep => ({
 })
 
 export const more = {
-  description: text('Description', 'What is said of the file.'),
-  properties: record('Properties', 'Values that are kept with the file, by their names.'),
+  description: textInput('Description', 'What is said of the file.'),
+  properties: recordInput('Properties', 'Values that are kept with the file, by their names.'),
 }

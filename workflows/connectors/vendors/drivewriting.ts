@@ -1,5 +1,5 @@
 import type { ConnectorAction } from '../connector.ts'
-import { choice, file, flag, name, object, text, usually } from '../schemas.ts'
+import { choiceInput, fileInput, flagInput, nameInput, objectInput, textInput, usually } from '../schemas.ts'
 import {
   called,
   create,
@@ -21,10 +21,10 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Upload a file',
     summary: 'Puts a file into a folder, and outputs what Drive says of it.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
-        file: file('File', 'The file: one of the execution.'),
-        name: text('Name', 'The name that it gets: its own, unless this is set.'),
+        file: fileInput('File', 'The file: one of the execution.'),
+        name: textInput('Name', 'The name that it gets: its own, unless this is set.'),
         ...{ ...parent, ...more, ...fields },
       },
       ['file'],
@@ -52,11 +52,11 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Create a file from a text',
     summary: 'Puts a text into a folder as a file, and outputs what Drive says of it.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...called,
-        text: text('Text', 'What stands in the file.'),
-        mimeType: usually('text/plain', name('Type', 'The type of the file, such as text/markdown.')),
+        text: textInput('Text', 'What stands in the file.'),
+        mimeType: usually('text/plain', nameInput('Type', 'The type of the file, such as text/markdown.')),
         ...{ ...parent, ...more, ...fields },
       },
       ['name', 'text'],
@@ -79,10 +79,10 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Create a document from a text',
     summary: "Makes a document of Google's own of a text.",
     safety: 'ONCE',
-    input: object({ ...called, text: text('Text', 'What stands in the document.'), ...parent, ...fields }, [
-      'name',
-      'text',
-    ]),
+    input: objectInput(
+      { ...called, text: textInput('Text', 'What stands in the document.'), ...parent, ...fields },
+      ['name', 'text'],
+    ),
     steps: [
       {
         name: 'create',
@@ -111,8 +111,8 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Create a folder',
     summary: 'Creates a folder in a folder.',
     safety: 'ONCE',
-    input: object(
-      { ...called, ...parent, colour: text('Colour', 'Its colour, such as #ff0000.'), ...fields },
+    input: objectInput(
+      { ...called, ...parent, colour: textInput('Colour', 'Its colour, such as #ff0000.'), ...fields },
       ['name'],
     ),
     steps: [
@@ -134,13 +134,13 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Copy a file',
     summary: 'Makes a copy of a file, in its folder or in another.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         ...item,
-        name: text('Name', 'The name of the copy: "Copy of" and its name, unless this is set.'),
+        name: textInput('Name', 'The name of the copy: "Copy of" and its name, unless this is set.'),
         folder: { ...folder, description: 'The folder of the copy; that of the file, unless this is set.' },
         description: more.description,
-        copyRequiresWriterPermission: flag(
+        copyRequiresWriterPermission: flagInput(
           'No copies',
           'Those who may only read it cannot copy or print it.',
         ),
@@ -167,12 +167,12 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Update a file',
     summary: 'Gives a file another name, other content or other properties; the rest stays.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...item,
-        name: text('Name', 'The new name of the file.'),
-        content: file('Content', 'The new content: a file of the execution.'),
-        trashed: flag('In the bin', 'Whether the file is in the bin.'),
+        name: textInput('Name', 'The new name of the file.'),
+        content: fileInput('Content', 'The new content: a file of the execution.'),
+        trashed: flagInput('In the bin', 'Whether the file is in the bin.'),
         ...{ ...more, ...fields },
       },
       ['file'],
@@ -206,7 +206,7 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Move a file',
     summary: 'Moves a file or folder into another folder.',
     safety: 'REPEATABLE',
-    input: object({ ...item, folder, ...fields }, ['file', 'folder']),
+    input: objectInput({ ...item, folder, ...fields }, ['file', 'folder']),
     steps: [
       { name: 'get', method: 'GET', path: FILE, query: { ...DRIVES, fields: 'parents' } },
       {
@@ -226,7 +226,7 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Move a file to the bin',
     summary: 'Moves a file or folder to the bin, from where it can be brought back.',
     safety: 'REPEATABLE',
-    input: object(item, ['file']),
+    input: objectInput(item, ['file']),
     steps: [{ name: 'trash', method: 'PATCH', path: FILE, query: DRIVES, body: { trashed: true } }],
     result: { id: '{{ $input.file }}' },
   },
@@ -234,7 +234,7 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Delete a file',
     summary: 'Deletes a file or folder for good, without the bin.',
     safety: 'REPEATABLE',
-    input: object(item, ['file']),
+    input: objectInput(item, ['file']),
     steps: [{ name: 'delete', method: 'DELETE', path: FILE, query: DRIVES, done: [404] }],
     result: { id: '{{ $input.file }}' },
   },
@@ -242,26 +242,26 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     name: 'Share a file',
     summary: 'Gives a person, a group or everyone access to a file.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         ...item,
-        role: choice(
+        role: choiceInput(
           ['reader', 'commenter', 'writer', 'fileOrganizer', 'organizer', 'owner'],
           'Role',
           'What they may do.',
         ),
-        type: choice(['user', 'group', 'domain', 'anyone'], 'For', 'Who gets access.'),
-        emailAddress: text('Address', 'The address of the person or group.'),
-        domain: text('Domain', 'The domain.'),
-        allowFileDiscovery: flag(
+        type: choiceInput(['user', 'group', 'domain', 'anyone'], 'For', 'Who gets access.'),
+        emailAddress: textInput('Address', 'The address of the person or group.'),
+        domain: textInput('Domain', 'The domain.'),
+        allowFileDiscovery: flagInput(
           'Can be found',
           'With domain or anyone: by searching, and not only by the link.',
         ),
-        emailMessage: text('Message', 'What stands in the mail that tells them.'),
-        sendNotificationEmail: flag('Tell them', 'Whether they get a mail.'),
-        transferOwnership: flag('New owner', 'With the role owner: must be true.'),
-        moveToNewOwnersRoot: flag('Move it', 'With a new owner: moves it to the top of their Drive.'),
-        useDomainAdminAccess: flag(
+        emailMessage: textInput('Message', 'What stands in the mail that tells them.'),
+        sendNotificationEmail: flagInput('Tell them', 'Whether they get a mail.'),
+        transferOwnership: flagInput('New owner', 'With the role owner: must be true.'),
+        moveToNewOwnersRoot: flagInput('Move it', 'With a new owner: moves it to the top of their Drive.'),
+        useDomainAdminAccess: flagInput(
           'As an administrator',
           'With the rights of an administrator of the domain.',
         ),

@@ -1,30 +1,45 @@
 import type { Connector, ConnectorAction, ConnectorMaking, ConnectorStep } from '../connector.ts'
-import { choice, file, flag, limit, list, name, object, text, usually } from '../schemas.ts'
+import {
+  choiceInput,
+  fileInput,
+  flagInput,
+  limitInput,
+  listInput,
+  nameInput,
+  objectInput,
+  textInput,
+  usually,
+} from '../schemas.ts'
 import { describeSetup, GOOGLE_SIGN_IN } from './google.ts'
 
 const ME = '/gmail/v1/users/me'
 const MESSAGE = `${ME}/messages/{{ $input.message }}`
 
-const message = name('Message', 'The id of the message, as Gmail gives it.')
+const message = nameInput('Message', 'The id of the message, as Gmail gives it.')
 const content = {
-  text: text('Text', 'The text of the mail.'),
-  html: text('HTML', 'The text as HTML, in place of the other or beside it.'),
-  attachments: list(
-    file('File', 'A file of the execution.'),
+  text: textInput('Text', 'The text of the mail.'),
+  html: textInput('HTML', 'The text as HTML, in place of the other or beside it.'),
+  attachments: listInput(
+    fileInput('File', 'A file of the execution.'),
     'Attachments',
     'The files, in all up to 10 MB.',
   ),
 }
 const addresses = {
-  cc: text('Copy to', 'Addresses with commas between them.'),
-  bcc: text('Hidden copy to', 'Addresses with commas between them, which the others do not see.'),
-  replyTo: text('Replies to', 'The address that replies go to.'),
-  from: text('From', 'The sender: an address of the account. Its own, unless this is set.'),
+  cc: textInput('Copy to', 'Addresses with commas between them.'),
+  bcc: textInput('Hidden copy to', 'Addresses with commas between them, which the others do not see.'),
+  replyTo: textInput('Replies to', 'The address that replies go to.'),
+  from: textInput('From', 'The sender: an address of the account. Its own, unless this is set.'),
 }
-const labels = list(name('Label', 'The id of a label.'), 'Labels', 'The ids of labels, such as INBOX.', {
-  minItems: 1,
-  'x-options': 'labels',
-})
+const labels = listInput(
+  nameInput('Label', 'The id of a label.'),
+  'Labels',
+  'The ids of labels, such as INBOX.',
+  {
+    minItems: 1,
+    'x-options': 'labels',
+  },
+)
 
 const given = (...keys: string[]) => Object.fromEntries(keys.map((key) => [key, `{{ $input.${key} }}`]))
 const BODY = given('text', 'html', 'attachments')
@@ -47,13 +62,13 @@ const SENDING: Record<string, ConnectorAction> = {
     name: 'Send a mail',
     summary: 'Sends a mail from the account.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
-        to: name('To', 'Addresses with commas between them.'),
-        subject: text('Subject', 'The subject of the mail.'),
+        to: nameInput('To', 'Addresses with commas between them.'),
+        subject: textInput('Subject', 'The subject of the mail.'),
         ...content,
         ...addresses,
-        senderName: text('Name of the sender', 'The name that is shown for the own address.'),
+        senderName: textInput('Name of the sender', 'The name that is shown for the own address.'),
       },
       ['to', 'subject'],
     ),
@@ -70,11 +85,11 @@ const SENDING: Record<string, ConnectorAction> = {
     name: 'Reply to a mail',
     summary: 'Answers a mail in its thread: its sender, or all who got it.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         message,
         ...content,
-        all: usually(false, flag('To all', 'Answers all who got the mail.')),
+        all: usually(false, flagInput('To all', 'Answers all who got the mail.')),
         ...addresses,
       },
       ['message'],
@@ -106,10 +121,10 @@ const SENDING: Record<string, ConnectorAction> = {
     name: 'Create a draft',
     summary: 'Puts a mail among the drafts, to be sent by hand.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
-        to: text('To', 'Addresses with commas between them.'),
-        subject: text('Subject', 'The subject of the mail.'),
+        to: textInput('To', 'Addresses with commas between them.'),
+        subject: textInput('Subject', 'The subject of the mail.'),
         ...content,
         ...addresses,
       },
@@ -136,7 +151,7 @@ const change = (
   name: title,
   summary,
   safety: 'REPEATABLE',
-  input: object({ message, ...more }, ['message', ...Object.keys(more)]),
+  input: objectInput({ message, ...more }, ['message', ...Object.keys(more)]),
   steps: [{ name: 'modify', method: 'POST', path: `${MESSAGE}/modify`, body }],
 })
 
@@ -159,14 +174,14 @@ const CHANGING: Record<string, ConnectorAction> = {
     name: 'Move to the bin',
     summary: 'Moves a message to the bin.',
     safety: 'REPEATABLE',
-    input: object({ message }, ['message']),
+    input: objectInput({ message }, ['message']),
     steps: [{ name: 'trash', method: 'POST', path: `${MESSAGE}/trash` }],
   },
   deleteMessage: {
     name: 'Delete a mail',
     summary: 'Deletes a message for good, without the bin.',
     safety: 'REPEATABLE',
-    input: object({ message }, ['message']),
+    input: objectInput({ message }, ['message']),
     steps: [{ name: 'delete', method: 'DELETE', path: MESSAGE, done: [404] }],
     result: { id: '{{ $input.message }}' },
   },
@@ -174,7 +189,7 @@ const CHANGING: Record<string, ConnectorAction> = {
 
 const format = usually(
   'simple',
-  choice(['simple', 'full', 'metadata'], 'What is read', 'What is read of each message.', [
+  choiceInput(['simple', 'full', 'metadata'], 'What is read', 'What is read of each message.', [
     'Its headers as fields, the start of its text and its labels',
     'All of it, as the API gives it',
     'Its headers, as the API gives them',
@@ -196,7 +211,7 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Get a mail',
     summary: 'Reads a message.',
     safety: 'REPEATABLE',
-    input: object({ message, format }, ['message']),
+    input: objectInput({ message, format }, ['message']),
     steps: [
       { name: 'get', method: 'GET', path: MESSAGE, query: QUERY },
       LABELS,
@@ -213,12 +228,12 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Search mails',
     summary: 'Reads the messages that a search finds, the newest first.',
     safety: 'REPEATABLE',
-    input: object({
-      query: text('Search', 'As in the search field of Gmail: from:ada@example.com is:unread.'),
+    input: objectInput({
+      query: textInput('Search', 'As in the search field of Gmail: from:ada@example.com is:unread.'),
       labels: { ...labels, description: 'Only messages with all of these labels.', minItems: 0 },
-      includeSpamTrash: flag('Spam and bin, too', 'Also searches there.'),
+      includeSpamTrash: flagInput('Spam and bin, too', 'Also searches there.'),
       format,
-      limit: usually(50, limit(500)),
+      limit: usually(50, limitInput(500)),
     }),
     steps: [
       {
@@ -259,15 +274,15 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Get an attachment',
     summary: 'Gets an attachment of a message as a file of the execution.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         message,
-        attachment: name(
+        attachment: nameInput(
           'Attachment',
           'Its id: payload.parts.body.attachmentId of a message that is read in full.',
         ),
-        name: name('Name', 'The name that the file gets.'),
-        mimeType: usually('application/octet-stream', name('Type', 'The type of the file.')),
+        name: nameInput('Name', 'The name that the file gets.'),
+        mimeType: usually('application/octet-stream', nameInput('Type', 'The type of the file.')),
       },
       ['message', 'attachment', 'name'],
     ),
@@ -284,7 +299,7 @@ const READING: Record<string, ConnectorAction> = {
     name: 'List labels',
     summary: 'Lists the labels of the account, with their ids.',
     safety: 'REPEATABLE',
-    input: object({}),
+    input: objectInput({}),
     steps: [{ name: 'labels', method: 'GET', path: `${ME}/labels` }],
     result: '{{ $nodes.labels.labels }}',
   },
@@ -292,7 +307,7 @@ const READING: Record<string, ConnectorAction> = {
     name: 'Create a label',
     summary: 'Adds a label to the account.',
     safety: 'ONCE',
-    input: object({ name: name('Name', 'The name of the label.') }, ['name']),
+    input: objectInput({ name: nameInput('Name', 'The name of the label.') }, ['name']),
     steps: [
       {
         name: 'create',

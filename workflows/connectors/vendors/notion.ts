@@ -1,25 +1,37 @@
 import type { Connector, ConnectorMaking, ConnectorPages, ConnectorStep } from '../connector.ts'
-import { choice, flag, limit, list, name, object, record, text } from '../schemas.ts'
+import {
+  choiceInput,
+  flagInput,
+  limitInput,
+  listInput,
+  nameInput,
+  objectInput,
+  recordInput,
+  textInput,
+} from '../schemas.ts'
 
-const database = name('Database', 'The database: its id.', { 'x-options': 'databases' })
-const page = name('Page', 'The page: its id.')
-const simple = flag(
+const database = nameInput('Database', 'The database: its id.', { 'x-options': 'databases' })
+const page = nameInput('Page', 'The page: its id.')
+const simple = flagInput(
   'Simplify',
   'Pages are {id, name, url} with the values of their properties as property_name, and not all that Notion says of them.',
 )
-const notionVersion = text('Notion version', 'The version of the API that is spoken; 2022-06-28 without it.')
-const properties = record(
+const notionVersion = textInput(
+  'Notion version',
+  'The version of the API that is spoken; 2022-06-28 without it.',
+)
+const properties = recordInput(
   'Properties',
   'The values of the page by the names of its properties, each as Notion has it: {"Done": {"checkbox": true}}.',
 )
-const children = list(
-  record('Block', 'A block as Notion has it.'),
+const children = listInput(
+  recordInput('Block', 'A block as Notion has it.'),
   'Blocks',
   'What stands on the page, at most 100 blocks.',
   { maxItems: 100 },
 )
-const icon = record('Icon', 'Its icon: {"emoji": "..."} or {"external": {"url": "..."}}.')
-const block = name('Block', 'The id of the block, or of the page that the blocks are on.')
+const icon = recordInput('Icon', 'Its icon: {"emoji": "..."} or {"external": {"url": "..."}}.')
+const block = nameInput('Block', 'The id of the block, or of the page that the blocks are on.')
 
 const VERSION = {
   'Notion-Version': '{{ $length($input.notionVersion) > 0 ? $input.notionVersion : "2022-06-28" }}',
@@ -78,12 +90,16 @@ export const NOTION: Connector = {
       name: 'List pages of a database',
       summary: 'Reads the pages of a database: all, or those that pass a filter.',
       safety: 'REPEATABLE',
-      input: object(
+      input: objectInput(
         {
           database,
-          filter: record('Filter', 'Only the pages that pass it: a filter as Notion has it.'),
-          sorts: list(record('Sort', 'A sort as Notion has it.'), 'Sorts', 'What the pages are sorted by.'),
-          ...{ limit: limit(), simple, notionVersion },
+          filter: recordInput('Filter', 'Only the pages that pass it: a filter as Notion has it.'),
+          sorts: listInput(
+            recordInput('Sort', 'A sort as Notion has it.'),
+            'Sorts',
+            'What the pages are sorted by.',
+          ),
+          ...{ limit: limitInput(), simple, notionVersion },
         },
         ['database'],
       ),
@@ -102,7 +118,7 @@ export const NOTION: Connector = {
       name: 'Get a page',
       summary: 'Reads a page: its properties, and not what stands on it.',
       safety: 'REPEATABLE',
-      input: object({ page, simple, notionVersion }, ['page']),
+      input: objectInput({ page, simple, notionVersion }, ['page']),
       steps: [request({ method: 'GET', path: '/v1/pages/{{ $input.page }}' }), SIMPLER],
       result: RESULT,
     },
@@ -110,10 +126,10 @@ export const NOTION: Connector = {
       name: 'Create a page in a database',
       summary: 'Adds a page to a database.',
       safety: 'ONCE',
-      input: object(
+      input: objectInput(
         {
           database,
-          title: text('Title', "The page's title. The property that takes it is looked up."),
+          title: textInput('Title', "The page's title. The property that takes it is looked up."),
           ...{ properties, children, icon, simple, notionVersion },
         },
         ['database'],
@@ -143,8 +159,8 @@ export const NOTION: Connector = {
       name: 'Create a page under a page',
       summary: 'Adds a page below another one.',
       safety: 'ONCE',
-      input: object(
-        { page, title: text('Title', "The page's title."), children, icon, simple, notionVersion },
+      input: objectInput(
+        { page, title: textInput('Title', "The page's title."), children, icon, simple, notionVersion },
         ['page', 'title'],
       ),
       steps: [
@@ -166,7 +182,7 @@ export const NOTION: Connector = {
       name: 'Update a page',
       summary: 'Changes the named properties of a page; the others stay.',
       safety: 'REPEATABLE',
-      input: object({ page, properties, icon, simple, notionVersion }, ['page']),
+      input: objectInput({ page, properties, icon, simple, notionVersion }, ['page']),
       steps: [
         request({
           method: 'PATCH',
@@ -181,7 +197,7 @@ export const NOTION: Connector = {
       name: 'Archive a page',
       summary: 'Moves a page to the trash.',
       safety: 'REPEATABLE',
-      input: object({ page, simple, notionVersion }, ['page']),
+      input: objectInput({ page, simple, notionVersion }, ['page']),
       steps: [
         request({ method: 'PATCH', path: '/v1/pages/{{ $input.page }}', body: { archived: true } }),
         SIMPLER,
@@ -192,11 +208,11 @@ export const NOTION: Connector = {
       name: 'Search',
       summary: 'Finds pages and databases by their titles.',
       safety: 'REPEATABLE',
-      input: object({
-        query: text('Query', 'What the title has. Without it all that is shared with the integration.'),
-        object: choice(['page', 'database'], 'Kind', 'Only pages, or only databases.'),
-        sort: record('Sort', 'A sort as Notion has it.'),
-        ...{ limit: limit(), simple, notionVersion },
+      input: objectInput({
+        query: textInput('Query', 'What the title has. Without it all that is shared with the integration.'),
+        object: choiceInput(['page', 'database'], 'Kind', 'Only pages, or only databases.'),
+        sort: recordInput('Sort', 'A sort as Notion has it.'),
+        ...{ limit: limitInput(), simple, notionVersion },
       }),
       steps: [
         request({
@@ -218,7 +234,7 @@ export const NOTION: Connector = {
       name: 'Get a database',
       summary: 'Reads a database: its title and the kinds of its properties.',
       safety: 'REPEATABLE',
-      input: object({ database, simple, notionVersion }, ['database']),
+      input: objectInput({ database, simple, notionVersion }, ['database']),
       steps: [request({ method: 'GET', path: '/v1/databases/{{ $input.database }}' }), SIMPLER],
       result: RESULT,
     },
@@ -226,11 +242,11 @@ export const NOTION: Connector = {
       name: 'List blocks',
       summary: 'Reads what stands on a page or in a block, without what is inside of those blocks.',
       safety: 'REPEATABLE',
-      input: object(
+      input: objectInput(
         {
           block,
-          ...{ limit: limit(), notionVersion },
-          simple: flag('Simplify', 'The text of a block is its content, and not a list of pieces.'),
+          ...{ limit: limitInput(), notionVersion },
+          simple: flagInput('Simplify', 'The text of a block is its content, and not a list of pieces.'),
         },
         ['block'],
       ),
@@ -252,7 +268,7 @@ export const NOTION: Connector = {
       name: 'Append blocks',
       summary: 'Adds blocks at the end of a page or of a block.',
       safety: 'ONCE',
-      input: object({ block, children, notionVersion }, ['block', 'children']),
+      input: objectInput({ block, children, notionVersion }, ['block', 'children']),
       steps: [
         request({
           method: 'PATCH',
@@ -265,14 +281,14 @@ export const NOTION: Connector = {
       name: 'List users',
       summary: 'Reads who is in the workspace.',
       safety: 'REPEATABLE',
-      input: object({ limit: limit(), notionVersion }),
+      input: objectInput({ limit: limitInput(), notionVersion }),
       steps: [request({ method: 'GET', path: '/v1/users', query: { page_size: SIZE }, pages: IN_QUERY })],
     },
     getUser: {
       name: 'Get a user',
       summary: 'Reads a user of the workspace.',
       safety: 'REPEATABLE',
-      input: object({ user: name('User', 'The id of the user.'), notionVersion }, ['user']),
+      input: objectInput({ user: nameInput('User', 'The id of the user.'), notionVersion }, ['user']),
       steps: [request({ method: 'GET', path: '/v1/users/{{ $input.user }}' })],
     },
   },

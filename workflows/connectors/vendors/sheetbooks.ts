@@ -1,5 +1,13 @@
 import type { ConnectorAction } from '../connector.ts'
-import { choice, list, name, object, record, text, usually } from '../schemas.ts'
+import {
+  choiceInput,
+  listInput,
+  nameInput,
+  objectInput,
+  recordInput,
+  textInput,
+  usually,
+} from '../schemas.ts'
 import { BOOK, FIND_SHEET, place, spreadsheet } from './sheetparts.ts'
 
 /** Spreadsheets, and the sheets in them. */
@@ -8,16 +16,16 @@ export const BOOK_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Create a spreadsheet',
     summary: 'Creates a spreadsheet in the Drive of the account.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
-        title: name('Title', 'The title of the spreadsheet.'),
-        sheets: list(
-          record('Sheet', 'The properties of the sheet: {"title": "Orders"}.'),
+        title: nameInput('Title', 'The title of the spreadsheet.'),
+        sheets: listInput(
+          recordInput('Sheet', 'The properties of the sheet: {"title": "Orders"}.'),
           'Sheets',
           'Its sheets. Without them it has one.',
         ),
-        locale: text('Locale', 'The language and country for numbers and dates, such as en_GB.'),
-        autoRecalc: choice(
+        locale: textInput('Locale', 'The language and country for numbers and dates, such as en_GB.'),
+        autoRecalc: choiceInput(
           ['ON_CHANGE', 'MINUTE', 'HOUR'],
           'Recalculate',
           'When volatile functions are recalculated.',
@@ -43,27 +51,29 @@ export const BOOK_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Get a spreadsheet',
     summary: 'Reads what a spreadsheet is: its title, its sheets and their sizes; not their cells.',
     safety: 'REPEATABLE',
-    input: object({ spreadsheet }, ['spreadsheet']),
+    input: objectInput({ spreadsheet }, ['spreadsheet']),
     steps: [{ name: 'get', method: 'GET', path: BOOK }],
   },
   createSheet: {
     name: 'Create a sheet',
     summary: 'Adds a sheet to a spreadsheet, and outputs its properties.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         spreadsheet,
-        title: name('Title', 'The title of the sheet.'),
-        properties: record(
+        title: nameInput('Title', 'The title of the sheet.'),
+        properties: recordInput(
           'Properties',
           'More of its properties, as the API has them: {"index": 0, "hidden": true}.',
         ),
         existing: usually(
           'fail',
-          choice(['fail', 'skip'], 'If there is one', 'What is done if a sheet has that title: a failure,.', [
-            'Fail',
-            'Do nothing, and output nothing',
-          ]),
+          choiceInput(
+            ['fail', 'skip'],
+            'If there is one',
+            'What is done if a sheet has that title: a failure,.',
+            ['Fail', 'Do nothing, and output nothing'],
+          ),
         ),
       },
       ['spreadsheet', 'title'],
@@ -96,7 +106,7 @@ export const BOOK_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Delete a sheet',
     summary: 'Deletes a sheet with all that is in it.',
     safety: 'ONCE',
-    input: object(place, ['spreadsheet', 'sheet']),
+    input: objectInput(place, ['spreadsheet', 'sheet']),
     steps: [
       ...FIND_SHEET,
       {

@@ -1,5 +1,13 @@
 import type { ActionSchema, ConnectorAction } from '../connector.ts'
-import { anything, flag, list, name, object, text, wholeNumber } from '../schemas.ts'
+import {
+  anythingInput,
+  flagInput,
+  listInput,
+  nameInput,
+  objectInput,
+  textInput,
+  wholeNumberInput,
+} from '../schemas.ts'
 import { BOOK, cells, FIND_SHEET, INPUT, input, place, render, SHEET } from './sheetparts.ts'
 
 /** Cells by their places. */
@@ -8,7 +16,7 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Read cells',
     summary: 'Reads the values of a range as a list of rows, each a list of values.',
     safety: 'REPEATABLE',
-    input: object({ ...place, range: cells, ...render }, ['spreadsheet', 'sheet', 'range']),
+    input: objectInput({ ...place, range: cells, ...render }, ['spreadsheet', 'sheet', 'range']),
     steps: [
       ...FIND_SHEET,
       {
@@ -26,13 +34,13 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Write cells',
     summary: 'Sets the values of a range.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...place,
         range: cells,
-        cells: list(
-          list(
-            anything('Value', 'The value of a cell; null leaves it as it is.'),
+        cells: listInput(
+          listInput(
+            anythingInput('Value', 'The value of a cell; null leaves it as it is.'),
             'Row',
             'The values of a row.',
           ),
@@ -58,11 +66,11 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Clear cells',
     summary: 'Removes the values of a sheet or of a range; their formats stay.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...place,
-        range: text('Range', 'Only these cells, as A1:D20, 2:5 or A:D. Without it the whole sheet.'),
-        keepFirstRow: flag('Keep the first row', 'Without a range: the first row keeps its values.'),
+        range: textInput('Range', 'Only these cells, as A1:D20, 2:5 or A:D. Without it the whole sheet.'),
+        keepFirstRow: flagInput('Keep the first row', 'Without a range: the first row keeps its values.'),
       },
       ['spreadsheet', 'sheet'],
     ),
@@ -80,10 +88,10 @@ export const CELL_ACTIONS: Record<string, ConnectorAction> = {
     ],
   },
   deleteRows: deleteDimension('ROWS', {
-    start: wholeNumber('First row', 'The number of the first row to delete.', { minimum: 1 }),
+    start: wholeNumberInput('First row', 'The number of the first row to delete.', { minimum: 1 }),
   }),
   deleteColumns: deleteDimension('COLUMNS', {
-    start: name('First column', 'The letters of the first column to delete, such as B.'),
+    start: nameInput('First column', 'The letters of the first column to delete, such as B.'),
   }),
 }
 
@@ -97,11 +105,11 @@ function deleteDimension(
     name: `Delete ${what}`,
     summary: `Deletes ${what} of a sheet; those behind them move up.`,
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         ...place,
         ...start,
-        count: wholeNumber('How many', `How many ${what} are deleted.`, { minimum: 1 }),
+        count: wholeNumberInput('How many', `How many ${what} are deleted.`, { minimum: 1 }),
       },
       ['spreadsheet', 'sheet', 'start', 'count'],
     ),

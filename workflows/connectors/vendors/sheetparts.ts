@@ -1,33 +1,33 @@
 import type { ConnectorAction, ConnectorStep } from '../connector.ts'
-import { choice, list, name, record, usually, wholeNumber } from '../schemas.ts'
+import { choiceInput, listInput, nameInput, recordInput, usually, wholeNumberInput } from '../schemas.ts'
 
-export const spreadsheet = name(
+export const spreadsheet = nameInput(
   'Spreadsheet',
   'The spreadsheet: its id, the long part of its address between /d/ and /edit.',
   { 'x-options': 'spreadsheets' },
 )
 export const place = {
   spreadsheet,
-  sheet: name('Sheet', 'The sheet: its name, or its id as it stands in the address, such as gid=0.', {
+  sheet: nameInput('Sheet', 'The sheet: its name, or its id as it stands in the address, such as gid=0.', {
     'x-options': 'sheets',
   }),
 }
-export const cells = name('Range', 'The cells, as A1:D20 or A:D; without the name of the sheet.')
+export const cells = nameInput('Range', 'The cells, as A1:D20 or A:D; without the name of the sheet.')
 export const headerRow = usually(
   1,
-  wholeNumber('Row of titles', 'The number of the row with the titles of the columns: 1.', {
+  wholeNumberInput('Row of titles', 'The number of the row with the titles of the columns: 1.', {
     minimum: 1,
   }),
 )
-export const rows = list(
-  record('Row', 'The values of a row by the titles of its columns.'),
+export const rows = listInput(
+  recordInput('Row', 'The values of a row by the titles of its columns.'),
   'Rows',
   'The rows: objects whose keys are the titles of columns. Objects in cells are written as JSON.',
   { minItems: 1 },
 )
 export const extra = usually(
   'refuse',
-  choice(
+  choiceInput(
     ['add', 'ignore', 'refuse'],
     'Other columns',
     'What is done with values for columns that the sheet does not have. A sheet without titles always gets them.',
@@ -36,7 +36,7 @@ export const extra = usually(
 )
 export const input = usually(
   'USER_ENTERED',
-  choice(
+  choiceInput(
     ['USER_ENTERED', 'RAW'],
     'How values are read',
     'As if typed in: numbers, dates and formulas of texts. Or as they are. As if typed in.',
@@ -46,7 +46,7 @@ export const input = usually(
 export const render = {
   values: usually(
     'UNFORMATTED_VALUE',
-    choice(
+    choiceInput(
       ['UNFORMATTED_VALUE', 'FORMATTED_VALUE', 'FORMULA'],
       'Values',
       'What is read of a cell: its value,.',
@@ -55,7 +55,7 @@ export const render = {
   ),
   dates: usually(
     'FORMATTED_STRING',
-    choice(
+    choiceInput(
       ['FORMATTED_STRING', 'SERIAL_NUMBER'],
       'Dates',
       'How dates are read: as the text that is shown,.',

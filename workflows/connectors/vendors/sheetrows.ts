@@ -1,5 +1,14 @@
 import type { ConnectorAction, ConnectorStep } from '../connector.ts'
-import { anything, choice, list, name, object, text, usually, wholeNumber } from '../schemas.ts'
+import {
+  anythingInput,
+  choiceInput,
+  listInput,
+  nameInput,
+  objectInput,
+  textInput,
+  usually,
+  wholeNumberInput,
+} from '../schemas.ts'
 import {
   BOOK,
   extra,
@@ -109,12 +118,12 @@ function findRows(upsert: boolean): ConnectorAction['steps'] {
 const keyed = {
   ...place,
   rows,
-  key: name(
+  key: nameInput(
     'Key',
     'The title of the column whose value says which row it is; or row_number, the number that reading gives a row.',
   ),
   headerRow,
-  firstRow: wholeNumber(
+  firstRow: wholeNumberInput(
     'First row',
     'The number of the first row below the titles, if it is not the next one.',
     {
@@ -130,16 +139,16 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Read rows',
     summary: 'Reads the rows of a sheet as objects by the titles of their columns, each with its row_number.',
     safety: 'REPEATABLE',
-    input: object(
+    input: objectInput(
       {
         ...place,
-        range: text('Range', 'Only these cells, as A1:D20 or A:D. Without it all that have something.'),
-        headerRow: wholeNumber(
+        range: textInput('Range', 'Only these cells, as A1:D20 or A:D. Without it all that have something.'),
+        headerRow: wholeNumberInput(
           'Row of titles',
           'The row of the range with the titles, counted from 1. Without it the first one that is not empty.',
           { minimum: 1 },
         ),
-        firstRow: wholeNumber(
+        firstRow: wholeNumberInput(
           'First row',
           'The first row of the range with values, if it is not the next one.',
           {
@@ -148,18 +157,18 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
         ),
         emptyRows: usually(
           'skip',
-          choice(
+          choiceInput(
             ['skip', 'stop', 'keep'],
             'Empty rows',
             'What is done with rows without any value: they are left out.',
             ['Leave them out', 'Read up to the first one', 'Keep them'],
           ),
         ),
-        filters: list(
-          object(
+        filters: listInput(
+          objectInput(
             {
-              column: name('Column', 'The title of the column.'),
-              value: anything('Value', 'The value that it must have, compared as a text.'),
+              column: nameInput('Column', 'The title of the column.'),
+              value: anythingInput('Value', 'The value that it must have, compared as a text.'),
             },
             ['column'],
           ),
@@ -168,11 +177,14 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
         ),
         combine: usually(
           'all',
-          choice(['all', 'any'], 'Rows must match', 'All filters,.', ['All filters', 'At least one filter']),
+          choiceInput(['all', 'any'], 'Rows must match', 'All filters,.', [
+            'All filters',
+            'At least one filter',
+          ]),
         ),
         matches: usually(
           'all',
-          choice(['all', 'first', 'each'], 'Which rows', 'All that match,.', [
+          choiceInput(['all', 'first', 'each'], 'Which rows', 'All that match,.', [
             'All that match',
             'The first one',
             'The first one for each filter',
@@ -212,7 +224,7 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
     name: 'Append rows',
     summary: 'Adds rows behind the last one below the titles, and outputs them as they were given.',
     safety: 'ONCE',
-    input: object({ ...place, rows, headerRow, extra, input }, ['spreadsheet', 'sheet', 'rows']),
+    input: objectInput({ ...place, rows, headerRow, extra, input }, ['spreadsheet', 'sheet', 'rows']),
     steps: [
       ...FIND_SHEET,
       HEADER,
@@ -229,12 +241,12 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
       'Sets the given values in the rows that have the same key, and outputs the rows as they were given; none if ' +
       'nothing was found.',
     safety: 'ONCE',
-    input: object(
+    input: objectInput(
       {
         ...keyed,
         missing: usually(
           'fail',
-          choice(['fail', 'ignore'], 'Rows that are not there', 'They are a failure,.', [
+          choiceInput(['fail', 'ignore'], 'Rows that are not there', 'They are a failure,.', [
             'Fail, and write nothing',
             'Leave them out',
           ]),
@@ -251,7 +263,7 @@ export const ROW_ACTIONS: Record<string, ConnectorAction> = {
     summary:
       'Sets the given values in the rows that have the same key, and appends the others. Outputs the rows as they were given.',
     safety: 'ONCE',
-    input: object(keyed, ['spreadsheet', 'sheet', 'rows', 'key']),
+    input: objectInput(keyed, ['spreadsheet', 'sheet', 'rows', 'key']),
     steps: findRows(true),
     result: '{{ $input.rows }}',
     each: 'rows',

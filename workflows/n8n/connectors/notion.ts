@@ -6,7 +6,7 @@ import type { MappedNode } from '../parts.ts'
 import { readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
 import { type MappedAction, mapAction, readMost, refuseAction } from './action.ts'
-import { readBlocks, readCondition, readKey, readProperties } from './notionvalues.ts'
+import { readBlocks, readKey, readNotionCondition, readProperties } from './notionvalues.ts'
 
 /** The version of the API that n8n speaks, in which texts and blocks have other names than in later ones. */
 const VERSION = { notionVersion: '2021-08-16' }
@@ -163,7 +163,7 @@ function filterOf({ parameters }: SourceNode): Fields {
   }
   if (filterType !== 'manual' || isTemplate(matchType) || isTemplate(filters))
     throw new Error('an expression says how it filters')
-  const conditions = listObjects(objectOf(filters).conditions).map((one) => readCondition(one, ZONE))
+  const conditions = listObjects(objectOf(filters).conditions).map((one) => readNotionCondition(one, ZONE))
   return { filter: { [matchType === 'allFilters' ? 'and' : 'or']: conditions } }
 }
 

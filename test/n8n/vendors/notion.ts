@@ -1,4 +1,4 @@
-import type { Answer, Asked } from './mock.ts'
+import type { Answer, Asked } from '../mock.ts'
 import type { VendorAsking } from './vendors.ts'
 
 const PAGE = {

@@ -1,6 +1,6 @@
-import { CONNECTOR_HOSTS, listConnectorKeys } from '../support/connectors/keepers.ts'
+import { CONNECTOR_HOSTS, listConnectorKeys } from '../../support/connectors/keepers.ts'
+import type { Answer, Asked } from '../mock.ts'
 import { answerAirtable, readAirtableAsking } from './airtable.ts'
-import type { Answer, Asked } from './mock.ts'
 import { answerNotion, readNotionAsking } from './notion.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
