@@ -233,7 +233,7 @@ const READING: Record<string, ConnectorAction> = {
       labels: { ...labels, description: 'Only messages with all of these labels.', minItems: 0 },
       includeSpamTrash: flagInput('Spam and bin, too', 'Also searches there.'),
       format,
-      limit: usually(50, limitInput(500)),
+      limit: limitInput(1_000),
     }),
     steps: [
       {
@@ -244,7 +244,7 @@ const READING: Record<string, ConnectorAction> = {
           q: '{{ $input.query ? $input.query : null }}',
           labelIds: '{{ $input.labels }}',
           includeSpamTrash: '{{ $input.includeSpamTrash }}',
-          maxResults: '{{ $input.limit }}',
+          maxResults: '{{ $input.limit < 500 ? $input.limit : 500 }}',
         },
         pages: {
           items: '$item.messages',

@@ -202,7 +202,7 @@ function search(node: SourceNode): GoogleAction {
       ...(labelIds ? { labels: readLabels({ ...node, parameters: { labelIds } }) } : {}),
       ...(includeSpamTrash ? { includeSpamTrash } : {}),
       ...demandSimple(node),
-      ...{ limit: 500, ...readMost(node, { limit: 50 }) },
+      ...readMost(node, { limit: 50 }),
     },
   }
 }
