@@ -24,6 +24,11 @@ export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
   if (!read) return refuseService('Notion', String(resource), String(operation))
   const credential = authentication === 'oAuth2' ? 'notionOAuth2Api' : 'notionApi'
   const mapped = read(node)
+  if (JSON.stringify(mapped.input).includes('DateTime.')) {
+    const message =
+      'Dates without a zone are read in UTC, and in n8n in the time zone of the workflow: write dates with their zone.'
+    tools.report('parameter', 'parameters', message, null)
+  }
   return mapAction(
     node,
     tools,
