@@ -1,11 +1,10 @@
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { createPacer } from '../../expressions/pace.ts'
-import type { Maker } from './maker.ts'
 
 type Fields = Record<string, unknown>
 
 /** What the actions of Notion work out. */
-export const NOTION_MAKERS: Record<string, Maker> = { notionPages: simplifyAll, notionBlocks: simplifyBlocks }
+export const NOTION_MAKERS = { notionPages: simplifyAll, notionBlocks: simplifyBlocks }
 
 /** Pages and databases as `{id, name, url}`, those of databases with the values of their properties as property_name. */
 async function simplifyAll({ found }: { found: unknown }): Promise<unknown> {

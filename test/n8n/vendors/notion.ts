@@ -39,7 +39,8 @@ const BLOCKS = [
 
 /** What Notion was asked for, but how many at once, and words that say what is there without them. */
 export function readNotionAsking({ path, body, method }: Asked): VendorAsking {
-  const { page_size: _, children, ...json } = body === '' ? {} : JSON.parse(body)
+  const { page_size: _, children, sorts, ...rest } = body === '' ? {} : JSON.parse(body)
+  const json = Array.isArray(sorts) && sorts.length > 0 ? { ...rest, sorts } : rest
   const shown = Array.isArray(children) && children.length > 0 ? { ...json, children } : json
   const plain = JSON.parse(JSON.stringify(shown), (key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

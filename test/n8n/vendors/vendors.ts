@@ -113,7 +113,9 @@ export async function readVendorAsking({ path, query, headers, body, method, raw
   }
   if (path.startsWith('/vendors/notion/')) {
     const asking = readNotionAsking({ path, query, headers, body, method, raw, type })
-    return { name: /notion-[a-z0-9-]+/.exec(path + body)?.[0], asking }
+    // n8n looks at a database once for all items.
+    const isLooked = method === 'GET' && path.includes('/v1/databases/')
+    return { name: isLooked ? undefined : /notion-[a-z0-9-]+/.exec(path + body)?.[0], asking }
   }
   const parts = type.startsWith('multipart/') ? await readParts(raw, type) : undefined
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'

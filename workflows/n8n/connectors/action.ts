@@ -7,7 +7,7 @@ import { signRequest } from '../signins/requests.ts'
 import { isTemplate } from '../texts.ts'
 
 /** What an action of a connector does to be what n8n's node is. */
-export type MappedAction = {
+export type ServiceAction = {
   action: string
   input: Fields
   /** JSONata that makes n8n's items of `$item`, which is each entry of what the action answers. */
@@ -21,7 +21,7 @@ export function mapAction(
   node: SourceNode,
   tools: MapperTools,
   { connector, credential }: { connector: string; credential: string },
-  { action, input, shape, isOnce }: MappedAction,
+  { action, input, shape, isOnce }: ServiceAction,
 ): MappedNode {
   const parameters = { authentication: 'predefinedCredentialType', nodeCredentialType: credential }
   const { headers: _, ...signedIn } = signRequest({ ...node, parameters }, tools)
@@ -41,7 +41,7 @@ export function mapAction(
 }
 
 /** What stops, with the way out. */
-export function refuseAction(title: string, resource: string, operation: string): never {
+export function refuseService(title: string, resource: string, operation: string): never {
   throw new Error(
     `Perdure has no "${operation}" of "${resource}" for it: use an HTTP_REQUEST with the credential of ${title}`,
   )

@@ -5,8 +5,8 @@ import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { readLocator, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { type MappedAction, mapAction, readMost, refuseAction } from './action.ts'
-import { omitFields, readColumns } from './columns.ts'
+import { mapAction, readMost, refuseService, type ServiceAction } from './action.ts'
+import { omitFields, readTypedColumns } from './columns.ts'
 
 /** Airtable's node. */
 export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
@@ -15,7 +15,7 @@ export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
   const operation = String(given ?? (version < 2 ? 'read' : resource === 'base' ? 'getMany' : 'get'))
   const table: Record<string, Reader> = version < 2 ? OLD : resource === 'base' ? BASES : RECORDS
   const read = getOwn(table, operation)
-  if (!read) return refuseAction('Airtable', String(resource), operation)
+  if (!read) return refuseService('Airtable', String(resource), operation)
   const isByKey = authentication === 'airtableApi' || (authentication === undefined && version < 2)
   if (isByKey) {
     const message =
@@ -26,7 +26,7 @@ export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
   return mapAction(node, tools, { connector: 'airtable', credential }, read(node, tools))
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => MappedAction
+type Reader = (node: SourceNode, tools: MapperTools) => ServiceAction
 
 const ID = '[a-zA-Z0-9]{2,}'
 const AT = 'https://airtable.com/'
@@ -52,7 +52,7 @@ const typecast = (node: SourceNode): Fields => {
 /** n8n does not send what is not there. */
 const written = (node: SourceNode, without: string[] = []) => {
   const casts = typecast(node)
-  const { fields, keys } = readColumns(node, casts.typecast === true, without)
+  const { fields, keys } = readTypedColumns(node, casts.typecast === true, without)
   return { input: { ...place(node), fields, ...casts, skipEmpty: true }, keys }
 }
 
@@ -77,7 +77,7 @@ const RECORDS: Record<string, Reader> = {
   },
   create: (node) => ({ action: 'createRecord', input: written(node).input }),
   update(node, { report }) {
-    const { keys } = readColumns(node, true)
+    const { keys } = readTypedColumns(node, true)
     if (keys.includes('id')) {
       const { input } = written(node, ['id'])
       return { action: 'updateRecord', input: { ...input, record: columnOfId(node) } }
@@ -92,7 +92,7 @@ const RECORDS: Record<string, Reader> = {
     }
   },
   upsert(node, { report }) {
-    const { keys } = readColumns(node, true)
+    const { keys } = readTypedColumns(node, true)
     if (keys.includes('id')) {
       const { input } = written(node, ['id'])
       return { action: 'updateOrCreateRecord', input: { ...input, record: columnOfId(node) } }

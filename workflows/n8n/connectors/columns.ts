@@ -14,7 +14,11 @@ export type Columns = {
  * Reads the columns of a node. As in n8n, values become those of the types that its editor knows, unless `isLoose`.
  * `without` are columns that are no values.
  */
-export function readColumns({ parameters }: SourceNode, isLoose: boolean, without: string[] = []): Columns {
+export function readTypedColumns(
+  { parameters }: SourceNode,
+  isLoose: boolean,
+  without: string[] = [],
+): Columns {
   if (isTemplate(parameters.columns)) throw new Error('an expression gives all of its columns')
   const { mappingMode = 'defineBelow', value, schema, matchingColumns } = objectOf(parameters.columns)
   if (isTemplate(mappingMode)) throw new Error('an expression says how its columns are given')

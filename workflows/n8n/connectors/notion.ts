@@ -5,8 +5,8 @@ import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { type MappedAction, mapAction, readMost, refuseAction } from './action.ts'
-import { readBlocks, readKey, readNotionCondition, readProperties } from './notionvalues.ts'
+import { mapAction, readMost, refuseService, type ServiceAction } from './action.ts'
+import { readBlocks, readFilterCondition, readKey, readProperties } from './notionvalues.ts'
 
 /** The version of the API that n8n speaks, in which texts and blocks have other names than in later ones. */
 const VERSION = { notionVersion: '2021-08-16' }
@@ -21,9 +21,14 @@ export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
   const { authentication = 'apiKey', resource = 'page' } = parameters
   const operation = parameters.operation ?? getOwn<string>(USUAL, String(resource))
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseAction('Notion', String(resource), String(operation))
+  if (!read) return refuseService('Notion', String(resource), String(operation))
   const credential = authentication === 'oAuth2' ? 'notionOAuth2Api' : 'notionApi'
   const mapped = read(node)
+  if (JSON.stringify(mapped.input).includes('DateTime.')) {
+    const message =
+      'Dates without a zone are read in UTC, and in n8n in the time zone of the workflow: write dates with their zone.'
+    tools.report('parameter', 'parameters', message, null)
+  }
   return mapAction(
     node,
     tools,
@@ -37,7 +42,7 @@ export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
 
 const USUAL = { page: 'create', databasePage: 'create', block: 'append', database: 'get', user: 'get' }
 
-type Reader = (node: SourceNode) => MappedAction
+type Reader = (node: SourceNode) => ServiceAction
 
 const OPERATIONS: Record<string, Reader> = {
   'databasePage.create': (node) => {
@@ -138,7 +143,7 @@ const OPERATIONS: Record<string, Reader> = {
 /** Dates without a zone are in UTC here, as all of an imported workflow that names none. */
 const ZONE = 'UTC'
 
-function searchFor(node: SourceNode, more: Fields): MappedAction {
+function searchFor(node: SourceNode, more: Fields): ServiceAction {
   const { sort } = readOptionFields(node, 'options')
   const { sortValue } = objectOf(sort)
   const { text } = node.parameters
@@ -163,7 +168,7 @@ function filterOf({ parameters }: SourceNode): Fields {
   }
   if (filterType !== 'manual' || isTemplate(matchType) || isTemplate(filters))
     throw new Error('an expression says how it filters')
-  const conditions = listObjects(objectOf(filters).conditions).map((one) => readNotionCondition(one, ZONE))
+  const conditions = listObjects(objectOf(filters).conditions).map((one) => readFilterCondition(one, ZONE))
   return { filter: { [matchType === 'allFilters' ? 'and' : 'or']: conditions } }
 }
 

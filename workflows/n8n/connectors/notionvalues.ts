@@ -142,7 +142,7 @@ const SPANS = ['past_week', 'past_month', 'past_year', 'next_week', 'next_month'
 const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** A condition in the words of Notion. */
-export function readNotionCondition(one: Fields, zone: string): unknown {
+export function readFilterCondition(one: Fields, zone: string): unknown {
   const { name, type } = readKey(one.key)
   const condition = plainText(one.condition)
   if (isTemplate(one.condition) || !condition)
