@@ -86,8 +86,6 @@ const SHARED = {
   graph: 'how graphs are compiled and drawn, and the one that the editor changes',
   kit: 'what runners of nodes share, and what pages share',
   models: 'how models are called, and the nodes that do it',
-  connectors: 'services as tables, and nodes of n8n that become such',
-  google: 'tables of services of Google, and nodes of n8n for them',
   nodes: 'our types of nodes, and those of n8n',
   reports: 'of the audit, and those that monitoring sends on a schedule',
   secrets: 'those in graphs, and what secrets in any text look like',

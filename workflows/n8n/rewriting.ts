@@ -92,7 +92,7 @@ function rewriteText(text: string, reader: string, reading: Reading): string {
       }
     }
   } catch {
-    // What is no JavaScript is refused where the graph is checked.
+    // Text that is not JavaScript is refused where the graph is checked.
     return text
   }
   const growth = found.reduce((sum, { text: value, start, end }) => sum + value.length - (end - start), 0)
@@ -123,7 +123,7 @@ function replaceRead(
     return code === undefined ? undefined : { start: node.start, end: first.at.end, text: code }
   }
   if (kind.name !== (node.type === 'CallExpression' ? 'params' : 'parameter')) return undefined
-  // Of a list with a search n8n gives the value that was chosen, and of an expression its text; in the old way, its value.
+  // For a list with a search n8n gives the value that was chosen, and of an expression its text; in the old way, its value.
   let value = unwrap(target.parameters[first.name])
   if (node.type === 'MemberExpression' && typeof value === 'string' && value.startsWith('=')) {
     const code = readExpression(value)
@@ -197,7 +197,7 @@ function createContexts(
   }
   return (reader, name, key) => {
     const loop = loops.get(name)
-    // Of its own, a loop only asks whether it begins again: see loops.ts.
+    // A loop asks its own context only whether it begins again: see loops.ts.
     if (!loop || reader === name) return undefined
     const list = JSON.stringify(`${ids.get(name)}__list`)
     const count = `Math.ceil($nodes[${list}].items.length / ${readBatchSize(loop.node)})`

@@ -1,4 +1,4 @@
-/** A sheet's title as it stands before the `!` of a range. */
+/** A sheet's title as it is written before the `!` of a range. */
 export function quoteSheet(title: string): string {
   return `'${title.replaceAll("'", "''")}'`
 }

@@ -43,7 +43,7 @@ export async function makeRows(reading: Reading): Promise<unknown[]> {
   const end = emptyRows === 'stop' ? found.findIndex(({ cells }) => !cells.some(isFilled)) : -1
   const kept = end < 0 ? found : found.slice(0, end)
   const rows = emptyRows === 'keep' ? kept : kept.filter(({ cells }) => cells.some(isFilled))
-  // A column of which nothing stands in the first row is a column, too: n8n has it, and expressions name it.
+  // A column whose cell in the first row is empty is a column, too: n8n has it, and expressions name it.
   const width = headerRow ? 0 : lines[0]!.cells.length
   const titles = nameTitles(header.cells, found, width)
   return writeLines(await filterRows(rows, titles, reading), titles)

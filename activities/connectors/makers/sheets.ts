@@ -187,7 +187,7 @@ function placeKeys({ shown, plain, ...rows }: Update): Map<string, number> {
 
 function addCells(data: object[], sheet: string, columns: string[], row: Row, number: number, key: string) {
   for (const [at, name] of columns.entries()) {
-    // Of columns of the same name the first one is meant.
+    // The first of several columns of the same name is meant.
     if (name === key || name === '' || !Object.hasOwn(row, name) || columns.indexOf(name) !== at) continue
     const cell = writeCell(row[name])
     if (cell !== null) data.push({ range: `${sheet}!${nameColumn(at)}${number}`, values: [[cell]] })

@@ -1,6 +1,6 @@
 import type { ConnectorStep } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
-import { cut, type InputPart, isJsonType, textOf } from './parts.ts'
+import { cut, type InputPart, isJsonMedia, textOf } from './parts.ts'
 import { type Doc, resolve } from './refs.ts'
 
 type BodyPart = Pick<ConnectorStep, 'bodyType' | 'contentType' | 'bodyOf'>
@@ -82,7 +82,7 @@ function chooseType(
   types: string[],
 ): { type: string; how: NonNullable<ConnectorStep['bodyType']> } | undefined {
   const find = (test: (type: string) => boolean) => types.find(test)
-  const json = find(isJsonType)
+  const json = find(isJsonMedia)
   if (json !== undefined) return { type: json, how: 'json' }
   const form = find((type) => /^application\/x-www-form-urlencoded/i.test(type))
   if (form !== undefined) return { type: form, how: 'form' }

@@ -7,7 +7,7 @@ import type {
 import { isReading } from '../../../workflows/connectors/connector.ts'
 import { isObject, setOwn } from '../../../workflows/json.ts'
 import { placeBody } from './body.ts'
-import { cut, fillServer, type InputPart, isJsonType, type OpenApiOptions, textOf } from './parts.ts'
+import { cut, fillServer, type InputPart, isJsonMedia, type OpenApiOptions, textOf } from './parts.ts'
 import { type Doc, detach, resolve } from './refs.ts'
 
 /** An operation of a document, with its path item. */
@@ -138,7 +138,7 @@ function readAnswers(doc: Doc, responses: unknown): { schema?: unknown; isList: 
   const content = good && resolve(doc, good[1])?.content
   if (!isObject(content)) return { isList: false, isFile: false }
   const types = Object.keys(content)
-  const json = types.find(isJsonType)
+  const json = types.find(isJsonMedia)
   if (json === undefined) {
     const isFile = types.length > 0 && types.every((type) => !/^text\/|xml|\*\/\*/i.test(type))
     return { isList: false, isFile }

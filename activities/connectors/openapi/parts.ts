@@ -22,7 +22,7 @@ export function fillServer({ url, variables }: Doc): string | undefined {
   return parsed && /^https?:$/.test(parsed.protocol) ? filled.replace(/\/+$/, '') : undefined
 }
 
-export function isJsonType(type: string): boolean {
+export function isJsonMedia(type: string): boolean {
   return /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type) || type === '*/*'
 }
 

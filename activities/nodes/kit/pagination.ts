@@ -35,19 +35,19 @@ const STORE_MS = 600_000
 /** How many same answers in a row are no progress. */
 const SAME_ANSWERS = 5
 
-/** What is kept of a page besides its body. `asked` and `said` are hashes of the request and of the body. */
+/** The parts that are kept of a page besides its body. `asked` and `said` are hashes of the request and of the body. */
 type PageHead = { asked: string; said: string; url: string; hasLeft: boolean; at: number } & {
   status: number
 } & ResponseHeaders
 
-/** Sends a request. Throws a NodeFailure for an answer that is none, and for a status that `takes` refuses. */
+/** Sends a request. Throws a NodeFailure for an answer that cannot be read, and for a status that `takes` refuses. */
 export type AskPage = (
   request: HttpRequest,
   host: string,
   takes: (response: HttpResponse) => Promise<boolean>,
 ) => Promise<HttpResponse>
 
-/** What is known of the pages so far. */
+/** The state of the pages so far. */
 type State = {
   settings: Pagination
   count: number
@@ -139,7 +139,7 @@ export async function readAllPages(
 }
 
 async function* readKept({ spot, signal }: NodeContext, place: ReturnType<typeof placeOf>) {
-  // What was read before an outage is not read again.
+  // Pages that were read before an outage are not read again.
   const pages = readPages(spot.store, place)
   const [first, ...rest] = [await retryOutages(signal, () => pages.next())]
   for (let next = first!; !next.done; next = rest.shift() ?? (await pages.next())) {
@@ -234,7 +234,7 @@ function isEmpty(value: unknown): boolean {
   return Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0
 }
 
-/** How the next page is asked for; undefined if there is none. */
+/** How the next page is asked for; undefined at the last one. */
 async function nextPage(context: NodeContext, state: State): Promise<WantedPage | undefined> {
   const { settings, first, last, count } = state
   const set: WantedPage['set'] = { query: {}, headers: {}, body: {} }
@@ -275,7 +275,7 @@ async function rest({ signal }: NodeContext, ms: number, began: number): Promise
 async function readMost({ evaluator, bindings }: NodeContext, { maxPages }: Pagination) {
   if (maxPages === undefined) return { pages: USUAL_PAGES }
   const value = await evaluator.render(maxPages, bindings)
-  // Infinity is nothing in JSON, and n8n's limit of 0 is none.
+  // Infinity is nothing in JSON, and n8n takes its limit of 0 as no limit.
   if (value === null || Number(value) === 0) return { pages: MAX_PAGES }
   const pages = Number(value)
   if (Number.isInteger(pages) && pages >= 1 && pages <= MAX_PAGES) return { pages }

@@ -26,7 +26,7 @@ export function mapAction(
   const parameters = { authentication: 'predefinedCredentialType', nodeCredentialType: credential }
   const { headers: _, ...signedIn } = signRequest({ ...node, parameters }, tools)
   reportErrors(node, tools)
-  // What is empty in n8n's editor is saved as an expression that gives nothing, and fails the node there as in n8n.
+  // A field that is empty in n8n's editor is saved as an expression that gives nothing, and fails the node there as in n8n.
   const filled = Object.entries(input).flatMap(([key, value]) =>
     value === undefined ? [] : [[key, value === '' ? '={{ "" }}' : value] as const],
   )

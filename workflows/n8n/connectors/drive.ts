@@ -7,7 +7,7 @@ import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { readMost, refuseAction } from './action.ts'
+import { readMost, refuseService } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's Drive. */
@@ -21,7 +21,7 @@ export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode
   const { resource = 'file' } = parameters
   const operation = parameters.operation ?? usual[String(resource)]
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseAction('Google Drive', String(resource), String(operation))
+  if (!read) return refuseService('Google Drive', String(resource), String(operation))
   return mapGoogle(
     node,
     tools,

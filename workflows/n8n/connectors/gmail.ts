@@ -7,7 +7,7 @@ import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { readOptionFields, reportAttribution } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, writeCode } from '../texts.ts'
-import { readMost, refuseAction } from './action.ts'
+import { readMost, refuseService } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's mail. */
@@ -23,7 +23,7 @@ export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
   if (operation === 'sendAndWait')
     throw new Error('it sends a mail and waits for the answer: use a CONNECTOR and an APPROVAL')
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseAction('Gmail', String(resource), String(operation))
+  if (!read) return refuseService('Gmail', String(resource), String(operation))
   return mapGoogle(node, tools, { connector: 'gmail', oauth: 'gmailOAuth2' }, read(node, tools))
 }
 

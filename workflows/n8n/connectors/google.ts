@@ -2,10 +2,10 @@ import type { Fields } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
-import { type MappedAction, mapAction } from './action.ts'
+import { mapAction, type ServiceAction } from './action.ts'
 
 /** What an action of Google does to be what n8n's node is. */
-export type GoogleAction = MappedAction & {
+export type GoogleAction = ServiceAction & {
   /** The connector, if it is not the one that is named for the service. */
   connector?: string
   /** n8n puts out its item as it came. */

@@ -197,7 +197,7 @@ const pageOf = ({ parameters }: SourceNode) =>
 const blockOf = ({ parameters }: SourceNode) =>
   readPlace(parameters.blockId, `(?:#|[?&]p=|[/-]|^)(${ID})(?!.*#[0-9a-f]{32})`)
 
-/** The id in the address of a page, a database or a block; an id as it stands. */
+/** The id in the address of a page, a database or a block; an id stays as it is. */
 function readPlace(given: unknown, pattern: string): unknown {
   const { mode, value } = isObject(given) ? given : { mode: 'id', value: given }
   if (mode !== 'url') {

@@ -15,7 +15,7 @@ import {
   writeCode,
   writeLiteral,
 } from '../texts.ts'
-import { refuseAction } from './action.ts'
+import { refuseService } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 import { readSheetColumns } from './sheetcolumns.ts'
 
@@ -29,7 +29,7 @@ export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNod
     )
   const operation = given ?? (resource === 'spreadsheet' ? 'create' : 'read')
   const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseAction('Google Sheets', String(resource), String(operation))
+  if (!read) return refuseService('Google Sheets', String(resource), String(operation))
   return mapGoogle(
     node,
     tools,

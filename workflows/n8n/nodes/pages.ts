@@ -23,7 +23,7 @@ export function readPagination(
   }
 }
 
-/** What is set anew for each page, in the query unless it says otherwise. */
+/** The parameters that are set anew for each page, in the query unless it says otherwise. */
 function readParameters({ parameters }: Fields): Fields[] {
   const list = listObjects(Object(parameters).parameters).map(({ type = 'qs', name, value = '' }) => {
     const key = plainText(name) ?? ''
