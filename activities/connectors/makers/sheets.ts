@@ -19,7 +19,7 @@ export const SHEET_MAKERS: Record<string, Maker> = {
   columnRange: findColumns,
 }
 
-export const ROW_NUMBER = 'row_number'
+const ROW_NUMBER = 'row_number'
 
 const wrong = (message: string) => new NodeFailure(message, { type: 'InvalidInput' })
 

@@ -75,10 +75,13 @@ const PETS = (url: string) => ({
 type Connector = {
   id: string
   version: number
+  // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
   actions: { id: string; safety: string; input: any }[]
+// biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
 } & Record<string, any>
 const add = (body: object) => host.ask<Connector>('POST', '/api/connectors', { teamId: host.teamId, ...body })
 const refuse = async (path: string, method: string, body?: object) =>
+  // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
   (await host.call(method, path, host.user.cookie, body)) as { status: number; body: any }
 
 describe('a connector of an OpenAPI document', () => {

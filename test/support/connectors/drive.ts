@@ -1,5 +1,6 @@
 import type { Asked, Reply } from './vendor.ts'
 
+// biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
 type Stored = Record<string, any> & { id: string; content: string; type: string }
 
 /** A Drive in memory, which answers as Google's API does for the requests that are made here. */

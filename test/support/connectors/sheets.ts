@@ -26,6 +26,7 @@ export function createBook(tables: Record<string, unknown[][]>) {
     if (rest === '')
       return { json: { spreadsheetId: book, sheets: sheets.map((one) => ({ properties: properties(one) })) } }
     if (rest === ':batchUpdate')
+      // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
       return { json: { spreadsheetId: book, replies: change(json.requests as any[]) } }
     if (rest === '/values:batchUpdate') {
       for (const { range, values } of json.data as { range: string; values: unknown[][] }[])
@@ -100,6 +101,7 @@ export function createBook(tables: Record<string, unknown[][]>) {
     return { updatedRange: `'${sheet.title}'!A${at + 1}`, updatedRows: values.length }
   }
 
+  // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
   function change(requests: any[]): unknown[] {
     return requests.map(({ addSheet, deleteSheet, deleteDimension, appendDimension }) => {
       const id = Number((deleteSheet ?? deleteDimension?.range ?? appendDimension)?.sheetId)

@@ -90,6 +90,7 @@ export async function startVendor(
       const ended = await host.ended(id)
       expect(JSON.stringify(ended)).not.toContain(SECRET)
       const { status, errorMessage, outputData, retryCount } = nodeOf(ended, 'act')
+      // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
       return { id, status, error: errorMessage ?? '', output: outputData as any, retries: retryCount }
     },
   }

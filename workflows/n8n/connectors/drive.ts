@@ -54,7 +54,7 @@ const OPERATIONS: Record<string, Reader> = {
 const USUAL_FIELDS = 'kind,id,name,mimeType'
 
 /** The id of a file or folder, which may stand in its address. */
-export function readId(given: unknown): unknown {
+function readId(given: unknown): unknown {
   const value = isObject(given) ? given.value : given
   if (modeOf(given) !== 'url') return keepText(value)
   if (isTemplate(value)) return `={{ (/[-\\w]{25,}/.exec(String(${writeCode(value)})) || [''])[0] }}`
