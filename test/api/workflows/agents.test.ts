@@ -78,7 +78,7 @@ test('everything that is wrong with tools is named at once, with its place', asy
       expect.stringMatching(/^tools\[1\]\.method: must be one of GET/),
       expect.stringMatching(/^tools\[2\]\.parameters.*no-type|^tools\[2\]\.parameters.*is no JSON Schema/),
       expect.stringMatching(
-        /^tools\[3\]\.type: must be one of HTTP, SUB_WORKFLOW, CODE, DATABASE_QUERY, DATA_TABLE, MCP, RUN/,
+        /^tools\[3\]\.type: must be one of HTTP, SUB_WORKFLOW, CODE, DATABASE_QUERY, DATA_TABLE, CONNECTOR, MCP, RUN/,
       ),
       expect.stringMatching(/^tools\[4\]\.url: is required/),
       expect.stringMatching(/^tools\[5\]\.nodes: must not be empty/),

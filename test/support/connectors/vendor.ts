@@ -6,6 +6,9 @@ import { expect } from 'vitest'
 import { edges } from '../engine/graphs.ts'
 import { type Host, nodeOf } from '../running.ts'
 
+/** What a vendor needs of a service: a shared one, or one in processes that can be killed. */
+type Caller = Pick<Host, 'teamId' | 'ask' | 'create' | 'execute' | 'ended'>
+
 /** A request that has come to the vendor. */
 export type Asked = {
   method: string
@@ -31,7 +34,7 @@ let made = 0
  * credential may only go there.
  */
 export async function startVendor(
-  host: Host,
+  host: Caller,
   reply: (asked: Asked, count: number) => Reply | Promise<Reply>,
   credential: { type: string; data: object } = { type: 'HTTP_BEARER', data: { token: SECRET } },
 ) {
