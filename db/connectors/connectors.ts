@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
+import { validate as isUuid, v7 as uuid } from 'uuid'
 import { BUILT_IN, findInCatalog } from '../../workflows/connectors/catalog.ts'
 import type { ActionSchema, Connector, ConnectorAction } from '../../workflows/connectors/connector.ts'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
-import { Fault, invalid } from '../fault.ts'
+import { Fault, invalid, missing } from '../fault.ts'
 import { demandRoom, findOwned, guardName } from '../owned.ts'
 import { rememberOwner } from '../owners.ts'
 import { makePage, type Page, type PageRequest } from '../page.ts'
 import { describeChange } from '../redaction/difference.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
-import { type ConnectorHead, isNamed } from './find.ts'
+import type { ConnectorHead } from './find.ts'
 import { type ConnectorUser, listConnectorUsers } from './users.ts'
 
 export const MAX_CONNECTORS = 100
@@ -279,7 +279,9 @@ function demandFreeName(name: string): void {
 }
 
 async function findConnector(scope: Scope, id: string) {
-  const row = await findOwned(select(scope.store.db).where(isNamed(id)).where('c.id', '=', id), 'connector')
+  // Those that every team has are found by their names before.
+  if (!isUuid(id)) throw missing('connector')
+  const row = await findOwned(select(scope.store.db).where('c.id', '=', id), 'connector')
   demand(scope, row.teamId, 'VIEWER')
   return row
 }

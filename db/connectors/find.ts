@@ -81,7 +81,7 @@ function lookUp(named: string, id: string): FoundAction | null | undefined {
 }
 
 /** Whether a connector `c` is the one of this id or name. */
-export function isNamed(named: string) {
+function isNamed(named: string) {
   const text = cleanText(named)
   return isUuid(text)
     ? sql<boolean>`(c.id = ${text}::uuid or c.name = ${text})`

@@ -77,7 +77,7 @@ type Connector = {
   version: number
   // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
   actions: { id: string; safety: string; input: any }[]
-// biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
+  // biome-ignore lint/suspicious/noExplicitAny: answers are what a service says
 } & Record<string, any>
 const add = (body: object) => host.ask<Connector>('POST', '/api/connectors', { teamId: host.teamId, ...body })
 const refuse = async (path: string, method: string, body?: object) =>
@@ -274,6 +274,13 @@ test('a graph names connectors, actions and inputs that there are', async () => 
     'nodes[2].config.input.records is required',
     'nodes[3].config.input.name is required',
   ])
+})
+
+test('there is no connector of a name that no team has', async () => {
+  const path = '/api/connectors/unknown-service'
+  expect(await refuse(path, 'GET')).toMatchObject({ status: 404 })
+  const body = { teamId: host.teamId, action: 'x' }
+  expect(await refuse(`${path}/try`, 'POST', body)).toMatchObject({ status: 404 })
 })
 
 test('a person tries an action, and chooses from what the service lists', async () => {
