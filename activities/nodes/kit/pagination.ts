@@ -275,8 +275,9 @@ async function rest({ signal }: NodeContext, ms: number, began: number): Promise
 async function readMost({ evaluator, bindings }: NodeContext, { maxPages }: Pagination) {
   if (maxPages === undefined) return { pages: USUAL_PAGES }
   const value = await evaluator.render(maxPages, bindings)
-  // Infinity is nothing in JSON, and n8n takes its limit of 0 as no limit.
-  if (value === null || Number(value) === 0) return { pages: MAX_PAGES }
+  // A limit of 0 or Infinity is no limit, as in n8n.
+  if (value === null || Number(value) === 0 || Number(value) === Number.POSITIVE_INFINITY)
+    return { pages: MAX_PAGES }
   const pages = Number(value)
   if (Number.isInteger(pages) && pages >= 1 && pages <= MAX_PAGES) return { pages }
   throw invalidConfig('pagination.maxPages', `must be a whole number from 1 to ${MAX_PAGES}`)

@@ -164,7 +164,9 @@ function setBody(body: unknown, set: Record<string, unknown> = {}): unknown {
     }
   }
   if (!isObject(before)) throw invalidConfig('body', 'must be an object, in which pages set their parameters')
-  return { ...before, ...set }
+  // What gives nothing is left out, as in a query: the first page has no answer to read.
+  const given = Object.entries(set).filter(([, value]) => value !== null && value !== undefined)
+  return { ...before, ...Object.fromEntries(given) }
 }
 
 /** The most bytes that the answer may have. Also known before the node's config is rendered. */

@@ -55,7 +55,12 @@ export function NodeForm({ nodeType, schemas, onEdit, onRename }: FormProps) {
       {node.type === 'WEBHOOK_TRIGGER' && <WebhookAddress />}
       {node.type === 'FORM_TRIGGER' && <FormAddress />}
       {node.type === 'CONNECTOR' ? (
-        <ConnectorFields schemas={properties} edit={editConfig} credential={field('credentialId')} />
+        <ConnectorFields
+          schemas={properties}
+          edit={editConfig}
+          credential={field('credentialId')}
+          others={['action', 'input'].map(field)}
+        />
       ) : (
         main.map(field)
       )}

@@ -18,10 +18,16 @@ import { ValueField } from './value.tsx'
 /** How many actions are offered before one must search. */
 const MANY = 50
 
-type Props = { schemas: Record<string, Schema>; edit: (edit: Edit) => void; credential: ReactNode }
+type Props = {
+  schemas: Record<string, Schema>
+  edit: (edit: Edit) => void
+  credential: ReactNode
+  /** The action and its input as plain fields, for a service that is not known here. */
+  others: ReactNode
+}
 
 /** The settings of a CONNECTOR: the service, what is done there, as whom, and what it is given. */
-export function ConnectorFields({ schemas, edit, credential }: Props) {
+export function ConnectorFields({ schemas, edit, credential, others }: Props) {
   const { node, teamId, readOnly } = useForm()
   const { connector = '', action: actionId = '' } = node.config as Record<string, string>
   const { data: all = [] } = useConnectors(teamId)
@@ -57,6 +63,12 @@ export function ConnectorFields({ schemas, edit, credential }: Props) {
           }
         />
       </Labelled>
+      {connector !== '' && !chosen && (
+        <>
+          {others}
+          {credential}
+        </>
+      )}
       {chosen && (
         <>
           {(found?.actionCount ?? 0) + search.length > MANY && (
