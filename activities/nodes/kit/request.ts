@@ -107,7 +107,7 @@ export async function composeRequest(
     page ? { ...demandObject(rendered.headers), ...page.set.headers } : rendered.headers,
   )
   if (page?.hasLeft) for (const name of [...all.keys()]) if (isSecretName(name)) all.delete(name)
-  const body = setBody(rendered.body, page?.set.body)
+  const body = setBody(rendered.body, pageBody(context, page))
   const streamed = await readFileBody(context, body)
   const sent = streamed ?? encodeBody(context.config, body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
@@ -152,6 +152,16 @@ function fillQuery({ config }: NodeContext, target: URL, query: unknown, page: W
   for (const [name, value] of readPairs('query', set)) target.searchParams.append(name, value)
 }
 
+/** The keys of the body that a page sets. On items, those whose expression gives nothing are left out, as n8n does. */
+function pageBody(
+  { config }: NodeContext,
+  page: WantedPage | undefined,
+): Record<string, unknown> | undefined {
+  if (!page || config.response === undefined) return page?.set.body
+  const given = Object.entries(page.set.body).filter(([, value]) => value !== null && value !== undefined)
+  return Object.fromEntries(given)
+}
+
 function setBody(body: unknown, set: Record<string, unknown> = {}): unknown {
   if (Object.keys(set).length === 0) return body
   let before: unknown = body ?? {}
@@ -164,9 +174,7 @@ function setBody(body: unknown, set: Record<string, unknown> = {}): unknown {
     }
   }
   if (!isObject(before)) throw invalidConfig('body', 'must be an object, in which pages set their parameters')
-  // What gives nothing is left out, as in a query: the first page has no answer to read.
-  const given = Object.entries(set).filter(([, value]) => value !== null && value !== undefined)
-  return { ...before, ...Object.fromEntries(given) }
+  return { ...before, ...set }
 }
 
 /** The most bytes that the answer may have. Also known before the node's config is rendered. */
