@@ -5,16 +5,17 @@ import { MAX_FILE_BYTES } from '../../workflows/nodes/files.ts'
 import type { HttpPass } from '../credentials/authorize.ts'
 import { createPacer } from '../expressions/pace.ts'
 import type { FileValue } from '../files/files.ts'
+import { isJsonType } from '../http/body.ts'
 import type { HttpResponse } from '../http/http.ts'
 import { HttpError } from '../http/httperror.ts'
 import { findMessage, isUnsent } from '../models/failures.ts'
-import { excerptBody, requestFailure } from '../nodes/http.ts'
-import { invalidConfig, NodeFailure } from '../nodes/kit/failure.ts'
+import { EXCERPT_BYTES, excerptBody, requestFailure } from '../nodes/http.ts'
+import { invalidConfig } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'
 import { buildRequest } from '../nodes/kit/request.ts'
-import { readRetryAfter } from '../nodes/kit/retryafter.ts'
+import { readBody } from '../nodes/kit/response.ts'
+import { refuseStatus } from '../nodes/kit/retryafter.ts'
 import { decodeText } from '../reading/charset.ts'
-import { describeLarge, readJsonInTurns } from '../reading/json.ts'
 import type { Handover } from '../send/once.ts'
 import { placeParameters } from './parameters.ts'
 
@@ -70,24 +71,14 @@ export async function sendStep(
   const { status, headers } = response
   const isDone = handover.again === true && step.done?.includes(status)
   if (status >= 300 && !step.takes?.includes(status) && !isDone) {
-    const isBusy = status === 429 || isLimit(response)
     if (status < 500 && status !== 408 && status >= 400) handover.refused()
     const said = findMessage(decodeText(response.body.subarray(0, EXCERPT_BYTES), headers['content-type']))
     const excerpt = excerptBody(said, request, context.credentials?.secrets())
-    const message = `${title} responded with ${status}`
-    const retryable = isBusy || status >= 500 || status === 408 || status === 425
-    const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
-    throw new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
-      type: `Http${status}`,
-      retryable,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    })
+    throw refuseStatus(`${title} responded with ${status}`, excerpt, response, { busy: isLimit(response) })
   }
-  const body = saving.file ?? (await readBody(context, step, response, title))
+  const body = saving.file ?? (await readAnswer(context, step, response, title))
   return { status, headers, body, bytes: response.body.length }
 }
-
-const EXCERPT_BYTES = 16_384
 
 /** Whether a refusal says that there were too many requests: some services have no 429 for that. */
 function isLimit({ status, headers, body }: HttpResponse): boolean {
@@ -168,25 +159,16 @@ function saveFile({ files }: NodeContext, step: ConnectorStep, name: string) {
 }
 
 /** The body of an answer: JSON where it says so and no text is wanted, else a text. */
-async function readBody(
-  context: NodeContext,
+async function readAnswer(
+  { notes }: NodeContext,
   { answer }: ConnectorStep,
-  { headers, body }: HttpResponse,
+  response: HttpResponse,
   title: string,
 ): Promise<unknown> {
-  if (body.length === 0) return null
-  const type = headers['content-type'] ?? ''
-  const text = decodeText(body, type)
-  if (answer === 'text' || !/^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)) return text
-  try {
-    const read = await readJsonInTurns(text, createPacer())
-    const large = describeLarge(read)
-    if (large) context.notes.add({ warnings: [{ path: 'config.action', message: large }] })
-    return read.value
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw new NodeFailure(`${title} responded with a body that is not valid JSON`, {
-      type: 'InvalidResponse',
-    })
-  }
+  const isJson = answer !== 'text' && isJsonType(response.headers['content-type'])
+  const how = { responseType: isJson ? 'json' : 'text' }
+  const { value, warnings } = await readBody(response, how, createPacer(), `${title} responded with`)
+  if (warnings.length > 0)
+    notes.add({ warnings: warnings.map((message) => ({ path: 'config.action', message })) })
+  return value
 }

@@ -25,10 +25,11 @@ import { readAllPages } from './kit/pagination.ts'
 import { openPass } from './kit/pass.ts'
 import { buildRequest, readHeldBytes, readMaxBytes } from './kit/request.ts'
 import { isBytes, shapeFile, shapeResponse } from './kit/response.ts'
-import { readRetryAfter } from './kit/retryafter.ts'
+import { refuseStatus } from './kit/retryafter.ts'
 
 const EXCERPT = 200
-const EXCERPT_BYTES = 16_384
+/** The first bytes of an answer that are read of a refusal. */
+export const EXCERPT_BYTES = 16_384
 
 /** Larger bodies are read by another process: parsed, they may take many times their bytes. */
 const MAX_READ_HERE = 256 * 1024
@@ -121,18 +122,11 @@ function failStatus(
   { credentials }: NodeContext,
   request: HttpRequest,
   host: string,
-  { status, headers, body }: HttpResponse,
+  response: HttpResponse,
 ): NodeFailure {
-  const message = `${request.method} ${host} responded with ${status}`
-  const start = decodeText(body.subarray(0, EXCERPT_BYTES), headers['content-type'])
+  const start = decodeText(response.body.subarray(0, EXCERPT_BYTES), response.headers['content-type'])
   const excerpt = excerptBody(start, request, credentials?.secrets())
-  const retryable = status >= 500 || status === 408 || status === 425 || status === 429
-  const retryAfterMs = retryable ? readRetryAfter(headers['retry-after'], Date.now()) : undefined
-  return new NodeFailure(excerpt ? `${message}: ${excerpt}` : message, {
-    type: `Http${status}`,
-    retryable,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  })
+  return refuseStatus(`${request.method} ${host} responded with ${response.status}`, excerpt, response)
 }
 
 function noteWarnings({ notes }: NodeContext, messages: string[]): void {

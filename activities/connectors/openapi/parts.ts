@@ -1,4 +1,5 @@
 import { isObject } from '../../../workflows/json.ts'
+import { isJsonType } from '../../http/body.ts'
 import type { Doc } from './refs.ts'
 
 /** How a person wants the document to be read. */
@@ -22,8 +23,9 @@ export function fillServer({ url, variables }: Doc): string | undefined {
   return parsed && /^https?:$/.test(parsed.protocol) ? filled.replace(/\/+$/, '') : undefined
 }
 
+/** Whether JSON can be sent, or is answered, as this type of a document. */
 export function isJsonMedia(type: string): boolean {
-  return /^\s*(?:application|text)\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type) || type === '*/*'
+  return isJsonType(type) || type === '*/*'
 }
 
 export function textOf(value: unknown): string | undefined {

@@ -45,11 +45,15 @@ export async function shapeResponse(
   return { output: full ? { body: value, ...rest } : (value ?? {}), warnings }
 }
 
-/** The value of a page's body: of JSON where it says so, or the text. Throws a NodeFailure (InvalidResponse). */
+/**
+ * The value of a body: of JSON where it says so, or the text. Throws a NodeFailure (InvalidResponse), whose message begins
+ * with `what`.
+ */
 export async function readBody(
   { headers, body }: Pick<Response, 'headers' | 'body'>,
   config: Record<string, unknown>,
   pace: ReturnType<typeof createPacer>,
+  what = 'A page has',
 ): Promise<{ value: unknown; warnings: string[] }> {
   const type = headers['content-type']
   const { format } = (config.response ?? {}) as ResponseShape
@@ -65,8 +69,7 @@ export async function readBody(
     }
   }
   const read = parseResponseBody(body, type, { responseType, largeNumbers })
-  if ('fault' in read)
-    throw new NodeFailure(`A page has a body that ${read.fault}`, { type: 'InvalidResponse' })
+  if ('fault' in read) throw new NodeFailure(`${what} a body that ${read.fault}`, { type: 'InvalidResponse' })
   return read
 }
 
