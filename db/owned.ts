@@ -92,3 +92,23 @@ export async function guardUnique<T>(sentences: Record<string, string>, work: ()
     throw sentence === undefined ? error : new Fault('CONFLICT', sentence)
   }
 }
+
+/** How many users of something a refusal names. */
+const MAX_USERS = 5
+
+/**
+ * The sentence that refuses to delete what workflows use, such as `credential "A"`: `who` they are, and the way to delete
+ * it without harm.
+ */
+export function tellUse(
+  what: string,
+  users: readonly { name: string }[],
+  { who = 'Active workflows', way = 'Give them another one or deactivate them first' } = {},
+): string {
+  const named = users.slice(0, MAX_USERS).map((one) => `"${one.name}"`)
+  const rest = users.length > MAX_USERS ? ` and ${users.length - MAX_USERS} more` : ''
+  return (
+    `${who} use the ${what}: ${named.join(', ')}${rest}. ${way}; an ADMIN can delete it anyway with force=true, and then ` +
+    'they fail where they need it'
+  )
+}

@@ -29,3 +29,14 @@ export async function countRows<D, T extends keyof D>(
 export function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`
 }
+
+/** A page of a list that is in memory: of the entries in whose `text` the search is found, whatever its case. */
+export function cutPage<T>(
+  all: readonly T[],
+  { search, page, size }: PageRequest & { search?: string | undefined },
+  text: (one: T) => string,
+): Page<T> {
+  const wanted = search?.toLowerCase() ?? ''
+  const found = wanted === '' ? all : all.filter((one) => text(one).toLowerCase().includes(wanted))
+  return makePage(found.slice(page * size, (page + 1) * size), found.length, { page, size })
+}

@@ -402,7 +402,9 @@ export interface ConnectorActions {
   action: unknown;
   connectorId: string;
   id: string;
+  name: string;
   place: number;
+  summary: string;
   version: number;
 }
 

@@ -3,20 +3,18 @@ import * as v from 'valibot'
 import {
   createConnector,
   deleteConnector,
-  listActions,
   listConnectors,
   readConnector,
   readConnectorContent,
   updateConnector,
 } from '../../db/connectors/connectors.ts'
-import { invalid } from '../../db/fault.ts'
 import { demandTeam } from '../../db/scope.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, uuidField } from '../http/fields.ts'
-import { paging } from '../http/query.ts'
+import { forceField, paging } from '../http/query.ts'
 import { EXAMPLE_ID, LOCATION_HEADER, messageResponse } from '../http/responses.ts'
-import { readContent, reviseContent } from './content.ts'
+import { changeContent, readContent } from './content.ts'
 import {
   actionPaging,
   ChangedSchema,
@@ -100,17 +98,7 @@ function createConnectorListRoutes({ outside }: Deps) {
     )
 }
 
-const forced = v.object({
-  force: v.pipe(
-    v.optional(
-      v.pipe(
-        v.picklist(['true', 'false'], 'must be true or false'),
-        v.transform((text) => text === 'true'),
-      ),
-    ),
-    v.description('Deletes it although published workflows use it (ADMIN)'),
-  ),
-})
+const forced = v.object({ force: forceField('Deletes it although published workflows use it (ADMIN)') })
 
 function createOneConnectorRoutes({ outside }: Deps) {
   return new Hono<AppEnv>()
@@ -129,10 +117,9 @@ function createOneConnectorRoutes({ outside }: Deps) {
       }),
       async (c) => {
         const { id } = c.req.valid('param')
-        const connector = await readConnector(c.get('scope'), id)
-        const { content, totalElements } = await listActions(c.get('scope'), id, c.req.valid('query'))
-        const actions = content.map((action) => ({ ...action, signIn: [...connector.signIn] }))
-        return c.json({ ...connector, actions, actionCount: totalElements })
+        const { connector, actions } = await readConnector(c.get('scope'), id, c.req.valid('query'))
+        const shown = actions.content.map((action) => ({ ...action, signIn: [...connector.signIn] }))
+        return c.json({ ...connector, actions: shown, actionCount: actions.totalElements })
       },
     )
     .put(
@@ -156,19 +143,12 @@ function createOneConnectorRoutes({ outside }: Deps) {
       async (c) => {
         const { id } = c.req.valid('param')
         const scope = c.get('scope')
-        const { name, openapi, ...given } = c.req.valid('json')
-        const { content: before, version, teamId } = await readConnectorContent(scope, id)
-        if (openapi === undefined && given.paging !== undefined)
-          throw invalid([{ path: 'paging', message: 'can only be changed with the document, as openapi' }])
-        const kept = { title: before.title, repeatable: before.head.repeatable, server: before.head.server }
-        const isRevised = Object.values(given).some((value) => value !== undefined)
-        const content =
-          openapi !== undefined
-            ? await readContent(outside, teamId, { ...kept, ...withoutUnset(given), openapi })
-            : isRevised
-              ? reviseContent(before, given)
-              : undefined
-        return c.json(await updateConnector(scope, id, { name, content, version }))
+        const { name, ...given } = c.req.valid('json')
+        if (Object.values(given).every((value) => value === undefined))
+          return c.json(await updateConnector(scope, id, { name }))
+        const { content: before, version: from, teamId } = await readConnectorContent(scope, id)
+        const content = await changeContent(outside, teamId, before, given)
+        return c.json(await updateConnector(scope, id, { name, content, from }))
       },
     )
     .delete(
@@ -192,8 +172,4 @@ function createOneConnectorRoutes({ outside }: Deps) {
         return c.json({ message: 'Connector deleted' })
       },
     )
-}
-
-function withoutUnset<T extends object>(given: T): Partial<T> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<T>
 }

@@ -7,7 +7,7 @@ import { Fault, invalid } from '../../db/fault.ts'
 import { isMaking, isReading } from '../../workflows/connectors/connector.ts'
 
 /** What a person gives of a connector that is made of a document. */
-export type Given = {
+type Given = {
   openapi: string
   title?: string | undefined
   server?: string | undefined
@@ -34,11 +34,7 @@ export async function readContent(
   const address = (server ?? own)?.replace(/\/+$/, '')
   if (address === undefined)
     throw invalid([{ path: 'server', message: 'is required, since the document names no whole address' }])
-  const unknown = repeatable.filter((id) => !Object.hasOwn(read.actions, id))
-  if (unknown.length > 0)
-    throw invalid([
-      { path: 'repeatable', message: `has ids of no actions: ${unknown.slice(0, 20).join(', ')}` },
-    ])
+  demandActions(repeatable, read.actions)
   const refused = read.refused.map((one) => `the sign-in ${one} is not supported`)
   const { signIn, setup, actions, summary } = read
   return {
@@ -53,28 +49,42 @@ export async function readContent(
   }
 }
 
+/**
+ * The content of a connector that is changed: read out of another document, or as it was but for what is given. Throws
+ * INVALID as readContent does, and for paging without the document, which says what is a list.
+ */
+export async function changeContent(
+  outside: Outsides | undefined,
+  teamId: string,
+  before: ConnectorContent,
+  { openapi, title = before.title, server = before.head.server, repeatable, paging }: Partial<Given>,
+): Promise<ConnectorContent> {
+  const given = { title, server, repeatable: repeatable ?? before.head.repeatable }
+  if (openapi !== undefined) return readContent(outside, teamId, { ...given, openapi, paging })
+  if (paging === undefined) return reviseContent(before, given)
+  throw invalid([{ path: 'paging', message: 'can only be changed with the document, as openapi' }])
+}
+
 /** The same connector with another address, or with other actions that may be done twice. */
-export function reviseContent(
-  { title, summary, head, actions }: ConnectorContent,
-  given: Omit<Given, 'openapi' | 'paging'>,
+function reviseContent(
+  { summary, head, actions }: ConnectorContent,
+  { title, server, repeatable }: { title: string; server: string | undefined; repeatable: string[] },
 ): ConnectorContent {
-  const { repeatable = head.repeatable, server = head.server } = given
-  const unknown = repeatable.filter((id) => !Object.hasOwn(actions, id))
-  if (unknown.length > 0)
-    throw invalid([
-      { path: 'repeatable', message: `has ids of no actions: ${unknown.slice(0, 20).join(', ')}` },
-    ])
+  demandActions(repeatable, actions)
   const revised = Object.entries(actions).map(([id, action]) => {
-    const isRepeatable =
-      repeatable.includes(id) || action.steps.every((step) => isMaking(step) || isReading(step.method))
-    return [id, { ...action, safety: isRepeatable ? ('REPEATABLE' as const) : ('ONCE' as const) }]
+    const reads = action.steps.every((step) => isMaking(step) || isReading(step.method))
+    const safety = reads || repeatable.includes(id) ? 'REPEATABLE' : 'ONCE'
+    return [id, { ...action, safety }] as const
   })
-  return {
-    title: given.title ?? title,
-    summary,
-    head: { ...head, repeatable, ...(server === undefined ? {} : { server: server.replace(/\/+$/, '') }) },
-    actions: Object.fromEntries(revised),
-  }
+  const address = server === undefined ? {} : { server: server.replace(/\/+$/, '') }
+  return { title, summary, head: { ...head, repeatable, ...address }, actions: Object.fromEntries(revised) }
+}
+
+function demandActions(ids: string[], actions: Record<string, unknown>): void {
+  const unknown = ids.filter((id) => !Object.hasOwn(actions, id))
+  if (unknown.length === 0) return
+  const message = `has ids of no actions: ${unknown.slice(0, 20).join(', ')}`
+  throw invalid([{ path: 'repeatable', message }])
 }
 
 async function readOrExplain(text: string, options: Parameters<typeof readOpenApiDocument>[1]) {

@@ -27,3 +27,16 @@ export function queryInteger(min: number, max: number) {
     v.maxValue(max, `must be at most ${max}`),
   )
 }
+
+/** Whether something is deleted although it is used, in a query: `description` says what that means. */
+export function forceField(description: string) {
+  return v.pipe(
+    v.optional(
+      v.pipe(
+        v.picklist(['true', 'false'], 'must be true or false'),
+        v.transform((text) => text === 'true'),
+      ),
+    ),
+    v.description(description),
+  )
+}

@@ -5,7 +5,7 @@ import { createTable, deleteTable, listTables, readTable, updateTable } from '..
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
 import { ById, uuidField } from '../http/fields.ts'
-import { paging } from '../http/query.ts'
+import { forceField, paging } from '../http/query.ts'
 import { EXAMPLE_ID, LOCATION_HEADER, messageResponse } from '../http/responses.ts'
 import { createTableCsvRoutes } from './csv.ts'
 import { TableBody, TablePage, TablePatch, TableSchema } from './fields.ts'
@@ -14,17 +14,7 @@ import { createRowRoutes } from './rows.ts'
 const one = { 200: { description: 'The data table', schema: TableSchema } }
 const BY_ID = { id: '$response.body#/id' }
 
-const forced = v.object({
-  force: v.pipe(
-    v.optional(
-      v.pipe(
-        v.picklist(['true', 'false'], 'must be true or false'),
-        v.transform((text) => text === 'true'),
-      ),
-    ),
-    v.description('Deletes it although active workflows use it (ADMIN)'),
-  ),
-})
+const forced = v.object({ force: forceField('Deletes it although active workflows use it (ADMIN)') })
 
 const limits = Object.entries(TABLE_QUOTAS)
   .map(([plan, { tables, rows, bytes }]) => {

@@ -4,7 +4,7 @@ import type { Tx } from '../connection.ts'
 import { isEvalCredential } from '../evaluation/configs.ts'
 import { Fault, invalid, missing } from '../fault.ts'
 import { isGuardrailCredential } from '../guardrails/settings.ts'
-import { guardName } from '../owned.ts'
+import { guardName, tellUse } from '../owned.ts'
 import { demand, demandTeam, type Scope } from '../scope.ts'
 import { hasTokens, mergeCredentialData, readCredentialData } from './data.ts'
 import { describeData, insertCredential } from './insert.ts'
@@ -168,7 +168,7 @@ export async function deleteCredential(scope: Scope, id: string, force = false):
     // A transaction that saves or activates a workflow with the credential holds it until the commit.
     const { name, type } = await lockCredential(tx, id)
     const users = await listActiveUsers(tx, id)
-    if (users.length > 0 && !force) throw new Fault('CONFLICT', describeUsers(name, users))
+    if (users.length > 0 && !force) throw new Fault('CONFLICT', tellUse(`credential "${name}"`, users))
     const forwarders = await listForwarderUsers(tx, id)
     if (forwarders.length > 0 && !force) throw new Fault('CONFLICT', describeForwarders(name, forwarders))
     const channels = await listChannelUsers(tx, id)
@@ -200,8 +200,6 @@ function findChangedKeys(before: Record<string, unknown>, after: Record<string, 
 }
 
 const DISCONNECTED = 'It was changed where its secrets are sent, so its tokens were removed: connect it again'
-
-const MAX_NAMED = 5
 
 function describeForwarders(name: string, forwarders: string[]): string {
   const named = forwarders.map((one) => `"${one}"`).join(', ')
@@ -238,14 +236,5 @@ function describeGuardrails(name: string): string {
   return (
     `The team's guardrails ask their model with the credential "${name}". Give them another one first; an ADMIN can ` +
     'delete it anyway with force=true, and then the checks that ask the model cannot be made'
-  )
-}
-
-function describeUsers(name: string, users: { name: string }[]): string {
-  const named = users.slice(0, MAX_NAMED).map((one) => `"${one.name}"`)
-  const rest = users.length > MAX_NAMED ? ` and ${users.length - MAX_NAMED} more` : ''
-  return (
-    `Active workflows use the credential "${name}": ${named.join(', ')}${rest}. Give them another one or deactivate ` +
-    'them first; an ADMIN can delete it anyway with force=true, and then they fail where they need it'
   )
 }

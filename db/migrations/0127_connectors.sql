@@ -29,6 +29,9 @@ create table connector_actions (
   version integer not null,
   id text not null,
   place integer not null,
+  -- As in the action, for lists: its JSON is large, and may have what a text cannot.
+  name text not null,
+  summary text not null,
   action json not null,
   primary key (connector_id, version, id),
   foreign key (connector_id, version) references connector_versions (connector_id, version) on delete cascade

@@ -3,7 +3,7 @@ import { validate as isUuid, v7 as uuid } from 'uuid'
 import { change } from '../change.ts'
 import { type Db, json, type Tx } from '../connection.ts'
 import { Fault } from '../fault.ts'
-import { demandRoom, findOwned, guardName } from '../owned.ts'
+import { demandRoom, findOwned, guardName, tellUse } from '../owned.ts'
 import { rememberOwner } from '../owners.ts'
 import { countRows, makePage, type Page, type PageRequest } from '../page.ts'
 import { describeChange } from '../redaction/difference.ts'
@@ -153,7 +153,7 @@ export async function deleteTable(scope: Scope, id: string, force = false): Prom
       'data table',
     )
     const users = await listTableUsers(tx, { teamId, id, name })
-    if (users.length > 0 && !force) throw new Fault('CONFLICT', describeUsers(name, users))
+    if (users.length > 0 && !force) throw new Fault('CONFLICT', tellUse(`data table "${name}"`, users))
     await countRowsOf(tx, { id, teamId }, { rows: -rowCount, bytes: -bytes })
     await tx.deleteFrom('dataTables').where('id', '=', id).execute()
     const details = { name, rows: rowCount, ...(users.length > 0 ? { activeWorkflows: users.length } : {}) }
@@ -195,15 +195,4 @@ type Row = Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirstOrThrow
 
 function show({ columnsMade: _, columns, ...row }: Row): DataTable {
   return { ...row, columns: (columns as StoredColumn[]).map(showColumn) }
-}
-
-const MAX_NAMED = 5
-
-function describeUsers(name: string, users: { name: string }[]): string {
-  const named = users.slice(0, MAX_NAMED).map((one) => `"${one.name}"`)
-  const rest = users.length > MAX_NAMED ? ` and ${users.length - MAX_NAMED} more` : ''
-  return (
-    `Active workflows use the data table "${name}": ${named.join(', ')}${rest}. Give them another one or deactivate ` +
-    'them first; an ADMIN can delete it anyway with force=true, and then they fail where they need it'
-  )
 }
