@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { findInCatalog } from '../../workflows/connectors/catalog.ts'
-import { listNamedConnectors } from '../../workflows/graph/connectors.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
+import { listNamedConnectors } from '../../workflows/graph/named.ts'
 import type { Db, Tx } from '../connection.ts'
 import { cleanText } from '../text.ts'
 

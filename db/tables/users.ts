@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
-import { listNamedTables, replaceTable } from '../../workflows/graph/tables.ts'
+import { listNamedTables, replaceTable } from '../../workflows/graph/named.ts'
 import type { Db, Tx } from '../connection.ts'
 import { cleanText } from '../text.ts'
 
