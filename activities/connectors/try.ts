@@ -22,11 +22,14 @@ export type TryDeps = Outside & { store: Store; evaluator: Evaluator; teamId: st
 /** A request that a try has made. `url` is without its query; `status` is null if no answer came. */
 type TriedRequest = { method: string; url: string; status: number | null; ms: number }
 
-/** What came of a try: never more than one attempt is made. */
-export type Tried = { requests: TriedRequest[]; warnings: string[] } & (
-  | { status: 'SUCCESS'; output: unknown }
-  | { status: 'FAILED'; error: { type: FailureType; message: string } }
-)
+/** What came of a try: never more than one attempt is made. `output` is null if it failed. */
+type Tried = {
+  status: 'SUCCESS' | 'FAILED'
+  output: unknown
+  error: { type: FailureType; message: string } | null
+  requests: TriedRequest[]
+  warnings: string[]
+}
 
 /** The most of what a service answers that a try shows, in characters of JSON. */
 const MAX_SHOWN = 1_000_000
@@ -46,12 +49,12 @@ export async function tryAction(deps: TryDeps, found: FoundAction, settings: Act
       throw new NodeFailure('It was done, but its answer is too large to be shown here', {
         type: 'OutputTooLarge',
       })
-    return { status: 'SUCCESS', output: output ?? null, ...told() }
+    return { status: 'SUCCESS', output: output ?? null, error: null, ...told() }
   } catch (error) {
     deps.signal.throwIfAborted()
     if (!(error instanceof NodeFailure)) throw error
     const { type, message } = masking.error(error) as NodeFailure
-    return { status: 'FAILED', error: { type, message }, ...told() }
+    return { status: 'FAILED', output: null, error: { type, message }, ...told() }
   }
 }
 

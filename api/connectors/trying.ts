@@ -47,12 +47,7 @@ export function createConnectorTrialRoutes(deps: Deps) {
           const outside = await reach(deps, teamId)
           await noteTrial(scope, teamId, { connector: id, action, ...settings })
           const signal = AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(TRY_MS)])
-          const tried = await tryAction({ ...outside, teamId, signal }, found, settings)
-          const { output = null, error = null } = { ...tried } as {
-            output?: unknown
-            error?: { type: string; message: string }
-          }
-          return c.json({ ...tried, output, error })
+          return c.json(await tryAction({ ...outside, teamId, signal }, found, settings))
         } finally {
           giveBack()
         }

@@ -1,19 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest'
-import { SECRET, startVendor } from '../../support/connectors/vendor.ts'
+import { describe, expect, test } from 'vitest'
+import { SECRET, useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
-
-async function airtable(reply: Parameters<typeof startVendor>[1]) {
-  const vendor = await startVendor(host, reply)
-  open.push(vendor)
-  return vendor
-}
+const start = useVendors(host)
 
 const place = { connector: 'airtable', base: 'appB', table: 'Cu stomers' }
 const config = (action: string, input: object = {}) => ({
@@ -25,7 +16,7 @@ const create = config('createRecord', { fields: { Name: '{{ $trigger.name }}' } 
 
 describe('an action that must not be repeated', () => {
   test('is sent once, with the values of its input', async () => {
-    const vendor = await airtable(() => ({ json: { id: 'rec1', fields: { Name: 'Ada' } } }))
+    const vendor = await start(() => ({ json: { id: 'rec1', fields: { Name: 'Ada' } } }))
     const { status, output, retries } = await vendor.act(create, { data: { name: 'Ada' } })
     expect({ status, output, retries }).toEqual({
       status: 'SUCCESS',
@@ -50,7 +41,7 @@ describe('an action that must not be repeated', () => {
     ],
     ['a redirect', () => ({ status: 302, headers: { location: '/elsewhere' } })],
   ])('is not sent again after %s', async (_, reply) => {
-    const vendor = await airtable(reply)
+    const vendor = await start(reply)
     const { status, error, output } = await vendor.act(create, { onError: 'CONTINUE' })
     expect(status).toBe('FAILED')
     expect(output.error.type).toBe('OutcomeUnknown')
@@ -59,17 +50,17 @@ describe('an action that must not be repeated', () => {
   })
 
   test('is sent again after 429, and where `repeat` is set', async () => {
-    const busy = await airtable((_, count) =>
+    const busy = await start((_, count) =>
       count === 1 ? { status: 429, headers: { 'retry-after': '0' } } : { json: { id: 'rec1' } },
     )
     expect(await busy.act(create)).toMatchObject({ status: 'SUCCESS', retries: 1 })
-    const cut = await airtable((_, count) => (count === 1 ? 'cut' : { json: { id: 'rec1' } }))
+    const cut = await start((_, count) => (count === 1 ? 'cut' : { json: { id: 'rec1' } }))
     expect(await cut.act({ ...create, repeat: true })).toMatchObject({ status: 'SUCCESS', retries: 1 })
     expect(cut.asked).toHaveLength(2)
   })
 
   test('fails for good with what the service says', async () => {
-    const vendor = await airtable(() => ({
+    const vendor = await start(() => ({
       status: 422,
       json: { error: { message: `Unknown field "Nme" ${SECRET}` } },
     }))
@@ -80,7 +71,7 @@ describe('an action that must not be repeated', () => {
 })
 
 test('what only reads is repeated, and reads page after page', async () => {
-  const vendor = await airtable(({ json }, count) => {
+  const vendor = await start(({ json }, count) => {
     if (count === 2) return { status: 500 }
     const from = Number(json.offset ?? 0)
     const records = Array.from({ length: 2 }, (_, at) => ({ id: `rec${from + at}` }))
@@ -104,7 +95,7 @@ test('what only reads is repeated, and reads page after page', async () => {
 })
 
 test('everything wrong with the input is named before anything is sent', async () => {
-  const vendor = await airtable(() => ({ json: {} }))
+  const vendor = await start(() => ({ json: {} }))
   const { error, output } = await vendor.act(
     config('listRecords', { table: '{{ $trigger.nothing }}', limit: '{{ 0 }}', sort: '{{ "x" }}' }),
     { onError: 'CONTINUE' },

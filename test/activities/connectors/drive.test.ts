@@ -1,22 +1,18 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createDrive } from '../../support/connectors/drive.ts'
-import { type Asked, type Reply, startVendor } from '../../support/connectors/vendor.ts'
+import { type Asked, type Reply, useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
+const start = useVendors(host)
 
 async function startDrive(
   files: Parameters<typeof createDrive>[0] = [],
   change: (asked: Asked, answer: () => Reply) => Reply = (_, answer) => answer(),
 ) {
   const drive = createDrive(files)
-  const vendor = await startVendor(host, (asked) => change(asked, () => drive.answer(asked)))
-  open.push(vendor)
+  const vendor = await start((asked) => change(asked, () => drive.answer(asked)))
   const act = (action: string, input: object, more: Record<string, unknown> = {}) =>
     vendor.act({ connector: 'google-drive', action, input, ...more })
   return { ...drive, vendor, act }

@@ -1,13 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
-import { type Asked, type Reply, startVendor } from '../../support/connectors/vendor.ts'
+import { expect, test } from 'vitest'
+import { type Asked, type Reply, useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
+const start = useVendors(host)
 
 const HEADERS = [
   { name: 'From', value: 'Ada <ada@example.com>' },
@@ -34,8 +31,7 @@ function answer({ method, path, query, json }: Asked): Reply {
 }
 
 async function startMail(change: (asked: Asked) => Reply = answer) {
-  const vendor = await startVendor(host, change)
-  open.push(vendor)
+  const vendor = await start(change)
   const act = (action: string, input: object, more: Record<string, unknown> = {}) =>
     vendor.act({ connector: 'gmail', action, input }, more)
   const sent = () => {

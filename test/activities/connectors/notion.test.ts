@@ -1,19 +1,10 @@
-import { afterEach, expect, test } from 'vitest'
-import { type Asked, type Reply, startVendor } from '../../support/connectors/vendor.ts'
+import { expect, test } from 'vitest'
+import { useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
-
-async function start(reply: (asked: Asked, count: number) => Reply) {
-  const vendor = await startVendor(host, reply)
-  open.push(vendor)
-  return vendor
-}
+const start = useVendors(host)
 
 const config = (action: string, input: object = {}) => ({ connector: 'notion', action, input })
 

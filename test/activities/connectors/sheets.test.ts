@@ -1,21 +1,17 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createBook } from '../../support/connectors/sheets.ts'
-import { type Asked, type Reply, startVendor } from '../../support/connectors/vendor.ts'
+import { type Asked, type Reply, useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
+const start = useVendors(host)
 
 type Change = (asked: Asked, answer: () => Reply) => Reply
 
 async function startBook(tables: Record<string, unknown[][]>, change: Change = (_, answer) => answer()) {
   const book = createBook(tables)
-  const vendor = await startVendor(host, (asked) => change(asked, () => book.answer(asked)))
-  open.push(vendor)
+  const vendor = await start((asked) => change(asked, () => book.answer(asked)))
   const act = (action: string, input: object, more: Record<string, unknown> = {}) =>
     vendor.act(
       { connector: 'google-sheets', action, input: { spreadsheet: 'book', sheet: "Ada's sheet", ...input } },

@@ -1,19 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest'
-import { startVendor } from '../../support/connectors/vendor.ts'
+import { describe, expect, test } from 'vitest'
+import { useVendors } from '../../support/connectors/vendor.ts'
 import { keep } from '../../support/keep.ts'
 import { shareRunning } from '../../support/running.ts'
 
 const host = await keep(shareRunning())
-const open: { stop(): Promise<unknown> }[] = []
-afterEach(async () => {
-  for (const one of open.splice(0)) await one.stop()
-})
-
-async function startService(reply: Parameters<typeof startVendor>[1]) {
-  const vendor = await startVendor(host, reply)
-  open.push(vendor)
-  return vendor
-}
+const start = useVendors(host)
 
 /** A service of pets, as its document of OpenAPI 3.0 says. */
 const PETS = (url: string) => ({
@@ -112,7 +103,7 @@ describe('a connector of an OpenAPI document', () => {
   })
 
   test('is called by nodes, with each value in its place', async () => {
-    const service = await startService(({ method }) =>
+    const service = await start(({ method }) =>
       method === 'POST' ? { status: 201, json: { id: 7 } } : { json: [{ name: 'Rex' }] },
     )
     await add({ name: 'called', openapi: JSON.stringify(PETS(service.url)) })
@@ -154,7 +145,7 @@ paths:
       parameters: [{ name: n, in: formData, type: integer, required: true }]
       responses: { '200': { description: ok } }
 `
-    const service = await startService(({ path }) =>
+    const service = await start(({ path }) =>
       path === '/old.yaml'
         ? { bytes: Buffer.from(yaml), headers: { 'content-type': 'text/yaml' } }
         : { json: { ok: true } },
@@ -204,7 +195,7 @@ paths:
   })
 
   test('changes as a new version, which a workflow has only once its node names it', async () => {
-    const service = await startService(() => ({ json: {} }))
+    const service = await start(() => ({ json: {} }))
     const document = PETS(service.url)
     const made = await add({ name: 'changing', openapi: JSON.stringify(document) })
     const graph = service.graph({
@@ -284,7 +275,7 @@ test('there is no connector of a name that no team has', async () => {
 })
 
 test('a person tries an action, and chooses from what the service lists', async () => {
-  const service = await startService(({ path }, count) => {
+  const service = await start(({ path }, count) => {
     if (path === '/v0/meta/bases') return { json: { bases: [{ id: 'app1', name: 'Sales' }] } }
     return count > 3 ? 'cut' : { json: { id: 'rec1', fields: {} } }
   })

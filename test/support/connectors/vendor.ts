@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { expect } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { edges } from '../engine/graphs.ts'
 import { type Host, nodeOf } from '../running.ts'
 
@@ -98,3 +98,18 @@ export async function startVendor(
     },
   }
 }
+
+/** Starts vendors that end after the test they were started in. */
+export function useVendors(host: Caller) {
+  const open: { stop(): Promise<unknown> }[] = []
+  afterEach(async () => {
+    for (const one of open.splice(0)) await one.stop()
+  })
+  return async (...given: Tail<Parameters<typeof startVendor>>) => {
+    const vendor = await startVendor(host, ...given)
+    open.push(vendor)
+    return vendor
+  }
+}
+
+type Tail<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never

@@ -1,3 +1,4 @@
+import { getOwn } from '../../json.ts'
 import { type Fields, shapeEach } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
@@ -40,8 +41,15 @@ export function mapAction(
   }
 }
 
-/** What stops, with the way out. */
-export function refuseService(title: string, resource: string, operation: string): never {
+/** How an operation is read: its entry, usually under `resource.operation`. Throws for one that has no action, with the way out. */
+export function demandOperation<R>(
+  operations: Record<string, R>,
+  title: string,
+  { resource, operation }: { resource: unknown; operation: unknown },
+  key = `${resource}.${operation}`,
+): R {
+  const read = getOwn<R>(operations, key)
+  if (read !== undefined) return read
   throw new Error(
     `Perdure has no "${operation}" of "${resource}" for it: use an HTTP_REQUEST with the credential of ${title}`,
   )

@@ -1,11 +1,10 @@
-import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { readLocator, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { mapAction, readMost, refuseService, type ServiceAction } from './action.ts'
+import { demandOperation, mapAction, readMost, type ServiceAction } from './action.ts'
 import { omitFields, readTypedColumns } from './columns.ts'
 
 /** Airtable's node. */
@@ -14,8 +13,7 @@ export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
   const { authentication, resource = 'record', operation: given } = parameters
   const operation = String(given ?? (version < 2 ? 'read' : resource === 'base' ? 'getMany' : 'get'))
   const table: Record<string, Reader> = version < 2 ? OLD : resource === 'base' ? BASES : RECORDS
-  const read = getOwn(table, operation)
-  if (!read) return refuseService('Airtable', String(resource), operation)
+  const read = demandOperation(table, 'Airtable', { resource, operation }, operation)
   const isByKey = authentication === 'airtableApi' || (authentication === undefined && version < 2)
   if (isByKey) {
     const message =

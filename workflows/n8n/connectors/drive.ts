@@ -1,4 +1,4 @@
-import { getOwn, isObject } from '../../json.ts'
+import { isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
@@ -7,7 +7,7 @@ import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { readMost, refuseService } from './action.ts'
+import { demandOperation, readMost } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's Drive. */
@@ -20,8 +20,7 @@ export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode
   const usual: Record<string, string> = { file: 'upload', fileFolder: 'search', folder: 'create' }
   const { resource = 'file' } = parameters
   const operation = parameters.operation ?? usual[String(resource)]
-  const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseService('Google Drive', String(resource), String(operation))
+  const read = demandOperation(OPERATIONS, 'Google Drive', { resource, operation })
   return mapGoogle(
     node,
     tools,

@@ -1,4 +1,3 @@
-import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
@@ -7,7 +6,7 @@ import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { readOptionFields, reportAttribution } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, writeCode } from '../texts.ts'
-import { readMost, refuseService } from './action.ts'
+import { demandOperation, readMost } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 
 /** Google's mail. */
@@ -22,8 +21,7 @@ export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
   const operation = parameters.operation ?? usual[String(resource)]
   if (operation === 'sendAndWait')
     throw new Error('it sends a mail and waits for the answer: use a CONNECTOR and an APPROVAL')
-  const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseService('Gmail', String(resource), String(operation))
+  const read = demandOperation(OPERATIONS, 'Gmail', { resource, operation })
   return mapGoogle(node, tools, { connector: 'gmail', oauth: 'gmailOAuth2' }, read(node, tools))
 }
 

@@ -5,7 +5,7 @@ import type { MapperTools } from '../mapper.ts'
 import type { MappedNode } from '../parts.ts'
 import { readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { mapAction, readMost, refuseService, type ServiceAction } from './action.ts'
+import { demandOperation, mapAction, readMost, type ServiceAction } from './action.ts'
 import { readBlocks, readFilterCondition, readKey, readProperties } from './notionvalues.ts'
 
 /** The version of the API that n8n speaks, in which texts and blocks have other names than in later ones. */
@@ -20,8 +20,7 @@ export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
     )
   const { authentication = 'apiKey', resource = 'page' } = parameters
   const operation = parameters.operation ?? getOwn<string>(USUAL, String(resource))
-  const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseService('Notion', String(resource), String(operation))
+  const read = demandOperation(OPERATIONS, 'Notion', { resource, operation })
   const credential = authentication === 'oAuth2' ? 'notionOAuth2Api' : 'notionApi'
   const mapped = read(node)
   if (JSON.stringify(mapped.input).includes('DateTime.')) {

@@ -1,4 +1,4 @@
-import { getOwn, isObject } from '../../json.ts'
+import { isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
@@ -15,7 +15,7 @@ import {
   writeCode,
   writeLiteral,
 } from '../texts.ts'
-import { refuseService } from './action.ts'
+import { demandOperation } from './action.ts'
 import { type GoogleAction, mapGoogle } from './google.ts'
 import { readSheetColumns } from './sheetcolumns.ts'
 
@@ -28,8 +28,7 @@ export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNod
       'it is of a version whose ranges name rows and columns together: let n8n bring it to version 4, and import it again',
     )
   const operation = given ?? (resource === 'spreadsheet' ? 'create' : 'read')
-  const read = getOwn(OPERATIONS, `${resource}.${operation}`)
-  if (!read) return refuseService('Google Sheets', String(resource), String(operation))
+  const read = demandOperation(OPERATIONS, 'Google Sheets', { resource, operation })
   return mapGoogle(
     node,
     tools,
