@@ -243,8 +243,12 @@ async function nextPage(context: NodeContext, state: State): Promise<WantedPage 
     values.map(({ name, value }) => ({ name, value })),
     context.bindings,
   )) as { name: unknown; value: unknown }[]
-  for (const [at, { name, value }] of rendered.entries())
-    setOwn(set[values[at]!.in ?? 'query'], String(name), value)
+  for (const [at, { name, value }] of rendered.entries()) {
+    const { in: place = 'query' } = values[at]!
+    // n8n leaves out of a body what an expression gives nothing for.
+    const isLeftOut = place === 'body' && value === null && isItemwise(context)
+    if (!isLeftOut) setOwn(set[place], String(name), value)
+  }
   const page = { number: count, set, hasLeft: last?.hasLeft === true }
   if (settings.url === undefined || (!last && !isItemwise(context))) return page
   const given = await renderUrl(context, settings.url, { pass: undefined, encodes: false })

@@ -107,7 +107,7 @@ export async function composeRequest(
     page ? { ...demandObject(rendered.headers), ...page.set.headers } : rendered.headers,
   )
   if (page?.hasLeft) for (const name of [...all.keys()]) if (isSecretName(name)) all.delete(name)
-  const body = setBody(rendered.body, pageBody(context, page))
+  const body = setBody(rendered.body, page?.set.body)
   const streamed = await readFileBody(context, body)
   const sent = streamed ?? encodeBody(context.config, body)
   if (sent && !all.has('content-type')) all.set('content-type', sent.type)
@@ -143,23 +143,13 @@ function demandObject(headers: unknown): Record<string, unknown> {
 function fillQuery({ config }: NodeContext, target: URL, query: unknown, page: WantedPage | undefined): void {
   const has = page?.url && config.response === undefined ? new Set(target.searchParams.keys()) : new Set()
   const pairs = readPairs('query', query)
-  const { set = {} } = { set: page?.set.query }
+  const set = page?.set.query ?? {}
   for (const [name, value] of pairs) {
     if (has.has(name) || Object.hasOwn(set, name) || (page?.hasLeft && isSecretName(name))) continue
     target.searchParams.append(name, value)
   }
   for (const name of Object.keys(set)) target.searchParams.delete(name)
   for (const [name, value] of readPairs('query', set)) target.searchParams.append(name, value)
-}
-
-/** The keys of the body that a page sets. On items, those whose expression gives nothing are left out, as n8n does. */
-function pageBody(
-  { config }: NodeContext,
-  page: WantedPage | undefined,
-): Record<string, unknown> | undefined {
-  if (!page || config.response === undefined) return page?.set.body
-  const given = Object.entries(page.set.body).filter(([, value]) => value !== null && value !== undefined)
-  return Object.fromEntries(given)
 }
 
 function setBody(body: unknown, set: Record<string, unknown> = {}): unknown {
