@@ -18,11 +18,12 @@ export type ActionSettings = {
 
 /**
  * All that a call of an action needs. The input is held against the action's schema: throws a NodeFailure (InvalidInput)
- * with everything that is wrong, InvalidConfig for an address that cannot be one, and the failures of openPass.
+ * with everything that is wrong, InvalidConfig for an address that cannot be one or that the credential is not meant for, and
+ * the failures of openPass.
  */
 export async function prepareCall(
   context: NodeContext,
-  { connector, action }: FoundAction,
+  { connector, action, builtIn }: FoundAction,
   settings: ActionSettings,
 ): Promise<Omit<ActionCall, 'noted'>> {
   const server = readServer(settings.server ?? connector.server)
@@ -30,7 +31,20 @@ export async function prepareCall(
   const needs = connector.signIn.length === 0 ? undefined : `an account of ${connector.title}`
   const { credentialId, needsCredential = needs } = settings
   const pass = await openPass(context, { credentialId, needsCredential, url: server })
+  if (pass && !pass.allowedHosts && !builtIn) demandOwnServer(server, action)
   return { connector, action, server, input, pass, repeat: settings.repeat === true }
+}
+
+/** An OpenAPI document may name another server for one operation, which its author need not own. */
+function demandOwnServer(server: string, { steps }: FoundAction['action']): void {
+  for (const step of steps) {
+    if (!('path' in step) || !/^https?:/.test(step.path)) continue
+    const url = URL.parse(step.path)
+    if (url?.origin === new URL(server).origin) continue
+    const own = new URL(server).host
+    const message = `must have ${url?.host ?? step.path} in its allowedHosts: the action is not at ${own}`
+    throw invalidConfig('credentialId', message)
+  }
 }
 
 function readServer(given: unknown): string {

@@ -16,6 +16,8 @@ export type NamedAction = { connector: string; action: string; version?: number 
 export type FoundAction = {
   connector: Pick<Connector, 'title' | 'server' | 'signIn' | 'setup' | 'options' | 'version'>
   action: ConnectorAction
+  /** It is of the catalog, whose addresses are known. */
+  builtIn?: true
 }
 
 /** What all actions of a version have in common, as it is stored. `source` is the address of the document, if it has one. */
@@ -90,7 +92,7 @@ function lookUp(named: string, id: string): FoundAction | null | undefined {
   const connector = findInCatalog(named)
   if (!connector) return undefined
   const action = getOwn<ConnectorAction>(connector.actions, id)
-  return action ? { connector, action } : null
+  return action ? { connector, action, builtIn: true } : null
 }
 
 /** Whether a connector `c` is the one of this id or name. */

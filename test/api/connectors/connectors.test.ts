@@ -272,6 +272,31 @@ test('a workflow is saved by the version of a connector that it has, not by the 
   expect(nodes[1]!.config).not.toHaveProperty('version')
 })
 
+test('a credential does not go to another server that a document names for one operation, unless it may', async () => {
+  const service = await start(() => ({ json: { id: 7 } }))
+  const stranger = await start(() => ({ json: { id: 8 } }))
+  const document = PETS(service.url)
+  const { '/pets': pets, ...rest } = document.paths
+  const post = { ...pets.post, servers: [{ url: `${stranger.url}/v1` }] }
+  const paths = { '/pets': { ...pets, post }, ...rest }
+  await add({ name: 'led-astray', openapi: JSON.stringify({ ...document, paths }) })
+  const carryOut = async (data: object) => {
+    const made = { teamId: host.teamId, name: `astray ${JSON.stringify(data)}`, type: 'HTTP_BEARER' }
+    const body = { ...made, data: { token: 'canary-0123456789-secret', ...data } }
+    const { id: credentialId } = await host.ask<{ id: string }>('POST', '/api/credentials', body)
+    return service.act({
+      ...{ connector: 'led-astray', action: 'addPet', server: undefined, credentialId },
+      input: { name: 'Rex' },
+    })
+  }
+  const strangerHost = new URL(stranger.url).host
+  expect((await carryOut({})).error).toBe(
+    `config.credentialId must have ${strangerHost} in its allowedHosts: the action is not at ${new URL(service.url).host}`,
+  )
+  expect(stranger.asked).toEqual([])
+  expect(await carryOut({ allowedHosts: [strangerHost] })).toMatchObject({ output: { id: 8 } })
+})
+
 test('a restored version has the versions of connectors that it had', async () => {
   const service = await start(() => ({ json: {} }))
   const document = PETS(service.url)
