@@ -92,6 +92,7 @@ export async function startRunning({ egress, rateLimits = true, ...options }: Ru
   const client = createClient({
     send: (path, init) => service.request(path, { as: service.admin, ...init }),
     teamId: service.teamId,
+    watchEnd: service.bus.watchEnd,
   })
 
   engine = await addEngine()
@@ -137,6 +138,7 @@ export async function shareRunning() {
   const client = createClient({
     send: (path, init) => running.request(path, { as: own.admin, ...init }),
     teamId: own.teamId,
+    watchEnd: running.bus.watchEnd,
   })
   return {
     ...rest,
