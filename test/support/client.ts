@@ -94,7 +94,9 @@ export function createClient(options: { send: Send; teamId: string; watchEnd?: W
     const bell = createBell()
     const leave = watchEnd(id, bell.ring)
     const pause = (ms: number) => bell.rung(ms * SELDOM)
-    return until(() => read(id), { holds, pause, ...(withinMs === undefined ? {} : { withinMs }) }).finally(leave)
+    return until(() => read(id), { holds, pause, ...(withinMs === undefined ? {} : { withinMs }) }).finally(
+      leave,
+    )
   }
 
   /** Saves the graph, executes it, and waits for its end. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 import { watchThread } from '../../support/thread.ts'
 
@@ -9,7 +9,7 @@ const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 const set = (id: string, values: Record<string, unknown>) => ({ id, type: 'SET', config: { values } })
 
 const target = await keep(startTarget())
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 const deleted = startAndDelete()
 
 async function startAndDelete(): Promise<string> {
