@@ -17,13 +17,10 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
         methods.add(method)
         return `$$extend(${enclose(callee.object as ScriptNode)}, "${method}")(${writeAll(given)})`
       }
-      if (callee.type === 'Identifier' && callee.name === '$item') return `$$itemAt(${writeAll(given)})`
-      if (callee.type === 'Identifier' && callee.name === '$try')
-        return `$$try(${given.filter(isPlainArgument).map((one) => `() => ${enclose(one)}`)})`
-      if (callee.type === 'Identifier' && callee.name === '$if' && given.every(isPlainArgument)) {
-        const [test, then, other] = given.map(enclose)
-        return `(${test} ? ${then} : ${other ?? 'false'})`
-      }
+      const name = callee.type === 'Identifier' ? callee.name : undefined
+      if (name === '$item') return `$$itemAt(${writeAll(given)})`
+      if (name === '$try') return `$$try(${given.map((one) => `() => ${enclose(one)}`)})`
+      if (name === '$if' && given.every(isPlainArgument)) return writeChoice(given.map(enclose))
     }
     return writeChildren(node)
   }
@@ -107,6 +104,8 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
 
   return write(tree)
 }
+
+const writeChoice = ([test, then, other = 'false']: string[]) => `(${test} ? ${then} : ${other})`
 
 /** The name of n8n's method that a callee may be; undefined if it cannot be one. */
 function findMethod(callee: ScriptNode): string | undefined {

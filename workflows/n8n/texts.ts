@@ -90,10 +90,7 @@ export function writeCode(value: unknown): string {
   return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
 }
 
-/**
- * The JavaScript of an expression as a part of other JavaScript: nothing if it throws, as n8n has it for each expression,
- * so that what stands around it still sees the nothing.
- */
+/** The JavaScript of an expression as a part of other JavaScript, which sees nothing if it throws, as n8n has it. */
 export function tryCode(source: string): string {
   const code = source.trim().replace(/;+$/, '')
   return SAFE.test(code) ? `(${code})` : `$try(${code}\n)`
@@ -102,7 +99,7 @@ export function tryCode(source: string): string {
 /** What cannot throw: a field of the item, an argument of a tool, or a number. */
 const SAFE = /^(?:\$(?:json|args)(?:\.[\w$]+|\["[^"\\]*"\])?|\d+)$/
 
-/** JavaScript for a value that is read from a text of JSON, unless it is a value already. The node fails for another text. */
+/** JavaScript that reads a text as JSON, or fails the node. Another value stays as it is. */
 export const parseCode = (code: string, what: string) =>
   `(value => { if (typeof value !== 'string') return value; try { return JSON.parse(value) } catch { ` +
   `return $fail(${quote(`${what} is no JSON`)}) } })(${code})`
