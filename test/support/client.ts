@@ -49,9 +49,15 @@ export type Send = (
   init: { method: string; as?: string; json?: unknown; headers?: Record<string, string> },
 ) => Promise<Response>
 
-/** Creates a client of the API, for workflows and executions, that uses `send` for its requests. */
-export function createClient(options: { send: Send; teamId: string }) {
-  const { send, teamId } = options
+/** Calls `wake` when an execution may have ended. Returns the function that ends this. */
+type WatchEnd = (id: string, wake: () => void) => () => void
+
+/**
+ * Creates a client of the API, for workflows and executions, that uses `send` for its requests. With `watchEnd` it need
+ * not poll for the end of an execution, which would take more processor time than the execution itself.
+ */
+export function createClient(options: { send: Send; teamId: string; watchEnd?: WatchEnd }) {
+  const { send, teamId, watchEnd } = options
 
   async function ask<T>(method: string, path: string, json?: unknown, as?: string): Promise<T> {
     const response = await send(path, { method, json, ...(as ? { as } : {}) })
@@ -82,7 +88,16 @@ export function createClient(options: { send: Send; teamId: string }) {
   ): Promise<ExecutionBody> =>
     until(() => read(id), { holds, ...(withinMs === undefined ? {} : { withinMs }) })
 
-  const ended = (id: string, withinMs?: number) => untilRun(id, (run) => ENDED.includes(run.status), withinMs)
+  async function ended(id: string, withinMs?: number): Promise<ExecutionBody> {
+    const holds = (run: ExecutionBody) => ENDED.includes(run.status)
+    if (!watchEnd) return untilRun(id, holds, withinMs)
+    const bell = createBell()
+    const leave = watchEnd(id, bell.ring)
+    const pause = (ms: number) => bell.rung(ms * SELDOM)
+    return until(() => read(id), { holds, pause, ...(withinMs === undefined ? {} : { withinMs }) }).finally(
+      leave,
+    )
+  }
 
   /** Saves the graph, executes it, and waits for its end. */
   async function run(graph: Graph, data: Record<string, unknown> = {}): Promise<ExecutionBody> {
@@ -90,6 +105,33 @@ export function createClient(options: { send: Send; teamId: string }) {
   }
 
   return { ask, create, execute, read, until: untilRun, ended, run }
+}
+
+/** How much longer a pause is when a bell ends it. */
+const SELDOM = 4
+
+/** Something to wait for, and for a time at most. A ring is heard by the next wait too. */
+function createBell() {
+  let hear: (() => void) | undefined
+  let rings = false
+  return {
+    ring(): void {
+      rings = true
+      hear?.()
+    },
+    async rung(withinMs: number): Promise<void> {
+      if (!rings) {
+        let timer: NodeJS.Timeout | undefined
+        await new Promise<void>((resolve) => {
+          hear = resolve
+          timer = setTimeout(resolve, withinMs)
+        })
+        clearTimeout(timer)
+      }
+      hear = undefined
+      rings = false
+    },
+  }
 }
 
 /** The first record of a node. Throws if it has none. */

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import type { EgressOptions } from '../../activities/egress/egress.ts'
 import { createOutsides } from '../../activities/egress/outside.ts'
+import { createEvaluator, type Evaluator } from '../../activities/expressions/evaluator.ts'
 import { openSealer } from '../../activities/temporal/sealer.ts'
 import { makeCallMark } from '../../db/operation/callmark.ts'
 import { findTeamEgress } from '../../db/operation/egress.ts'
@@ -23,6 +24,11 @@ import { settle, startService } from './service.ts'
 export { nodeOf } from './client.ts'
 
 const log = pino({ level: process.env.TEST_LOG ?? 'silent' })
+
+let evaluator: Evaluator | undefined
+
+/** The evaluator of all engines of this process that say nothing of theirs: starting one takes longer than most tests. */
+const findEvaluator = () => (evaluator ??= createEvaluator())
 
 /** The options of an engine, without their groups. */
 type FlatOptions = Partial<EngineOptions & EngineTemporal & EngineProcess & EngineLimits & EngineTimes>
@@ -83,6 +89,7 @@ export async function startRunning({ egress, rateLimits = true, ...options }: Ru
       budgetBytes: 512 * 1024 * 1024,
       log,
       bundle: { codePath: inject('workflowBundle') },
+      ...((options.expressions ?? more.expressions) ? {} : { evaluator: findEvaluator() }),
       ...options,
       ...more,
     }
@@ -92,6 +99,7 @@ export async function startRunning({ egress, rateLimits = true, ...options }: Ru
   const client = createClient({
     send: (path, init) => service.request(path, { as: service.admin, ...init }),
     teamId: service.teamId,
+    watchEnd: service.bus.watchEnd,
   })
 
   engine = await addEngine()
@@ -137,6 +145,7 @@ export async function shareRunning() {
   const client = createClient({
     send: (path, init) => running.request(path, { as: own.admin, ...init }),
     teamId: own.teamId,
+    watchEnd: running.bus.watchEnd,
   })
   return {
     ...rest,

@@ -1,9 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 type Waiting<T> = {
   /** The condition to wait for; by default, that the value is truthy. */
   holds?: (found: T) => boolean
   withinMs?: number
   /** Returns what the error shows besides the last value. */
   explain?: () => unknown
+  /** Waits between two looks, by default for `ms`. */
+  pause?: (ms: number) => Promise<unknown>
 }
 
 const PAUSE_MS = 25
@@ -18,7 +22,7 @@ const PAUSE_SHARE = 0.05
  */
 export async function until<T>(
   look: () => T | Promise<T>,
-  { holds = Boolean, withinMs = 80_000, explain }: Waiting<T> = {},
+  { holds = Boolean, withinMs = 80_000, explain, pause = sleep }: Waiting<T> = {},
 ): Promise<T> {
   const began = Date.now()
   const deadline = began + withinMs
@@ -29,7 +33,6 @@ export async function until<T>(
       const seen = JSON.stringify([found, await explain?.()], null, 1)
       throw new Error(`It still does not hold after ${withinMs} ms: ${seen}`)
     }
-    const pause = Math.min(LONGEST_PAUSE_MS, Math.max(PAUSE_MS, (Date.now() - began) * PAUSE_SHARE))
-    await new Promise((resolve) => setTimeout(resolve, pause))
+    await pause(Math.min(LONGEST_PAUSE_MS, Math.max(PAUSE_MS, (Date.now() - began) * PAUSE_SHARE)))
   }
 }

@@ -143,12 +143,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 /** What the attempts and segments of this process work with. */
 function createTools(options: EngineOptions, client: Client, slots: Slots) {
   const { store, bus, outside, publicUrl, metrics, tracing, log, limits, times } = options
-  const evaluator = createEvaluator(limits.expressions)
+  const { evaluator: shared, evaluationEndMs = EVALUATION_END_MS } = options.process
+  const evaluator = shared ?? createEvaluator(limits.expressions)
   const checking = startChecking(options, evaluator, options.guardrails)
   const attempts = createAttemptLog(store, log)
   const budget = createBudget(limits.budgetBytes)
   const { replies = createReplies({ store, bus, log }) } = options
-  const { evaluationEndMs = EVALUATION_END_MS } = options.process
   return {
     deps: {
       ...{ store, metrics, tracing, log, evaluator, outside, attempts, replies, publicUrl },
@@ -168,13 +168,14 @@ function createTools(options: EngineOptions, client: Client, slots: Slots) {
     readBudget: budget.read,
     /** Ends the evaluations under way towards the end of the grace. Returns the function that calls this off. */
     drainLate(): () => void {
+      if (shared) return () => {}
       const timer = setTimeout(evaluator.drain, chooseGrace(options.process).nodes - evaluationEndMs)
       return () => clearTimeout(timer)
     },
     async stop(): Promise<void> {
       await attempts.flush()
       await replies.stop()
-      await Promise.all([evaluator.close(), checking.stop()])
+      await Promise.all([shared ? undefined : evaluator.close(), checking.stop()])
     },
   }
 }

@@ -2,7 +2,7 @@ import type { NativeConnection, WorkflowBundleWithSourceMap } from '@temporalio/
 import type { Logger } from 'pino'
 import type { Replies } from '../../activities/chat/replies.ts'
 import type { Outsides } from '../../activities/egress/outside.ts'
-import type { createEvaluator } from '../../activities/expressions/evaluator.ts'
+import type { createEvaluator, Evaluator } from '../../activities/expressions/evaluator.ts'
 import type { Metrics } from '../../activities/metrics.ts'
 import type { Sealer } from '../../activities/temporal/sealer.ts'
 import type { Tracing } from '../../activities/tracing.ts'
@@ -60,6 +60,8 @@ export type EngineProcess = {
   modelStopGraceMs?: number | undefined
   /** How long before the end of that the evaluations under way are ended; tests set another time. */
   evaluationEndMs?: number | undefined
+  /** An evaluator that all engines of this process use, and that the caller closes. Without it, the engine has its own. */
+  evaluator?: Evaluator | undefined
 }
 
 /** How much the engine does at once; tests set smaller numbers than the defaults. */

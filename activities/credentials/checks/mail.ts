@@ -1,5 +1,5 @@
 import { connect as connectTls } from 'node:tls'
-import { ImapFlow, type ImapTransportOptions } from 'imapflow'
+import type { ImapTransportOptions } from 'imapflow'
 import { smtpFailure } from '../../mail/failures.ts'
 import { chooseTls, type MailLogin, openSmtp } from '../../mail/session.ts'
 import type { CredentialCheck } from './check.ts'
@@ -25,6 +25,8 @@ export const checkSmtp: CredentialCheck = async ({ data }, { dial, signal }) => 
 export const checkImap: CredentialCheck = async ({ data }, { dial, signal }) => {
   const login = data as MailLogin
   const { host, port, username = '', password = '' } = login
+  // Loaded only by a process that needs it, as every start would take longer by it.
+  const { ImapFlow } = await import('imapflow')
   const socket = await dial(host, port, { signal })
   const { how, verified } = chooseTls(login, 993, socket)
   const secure = ({ host, servername, tls }: ImapTransportOptions, done: () => void) =>

@@ -52,11 +52,13 @@ const SHOWN = 1_000
 
 /**
  * The node records as a column of a select from `executions`, so that one statement reads both for a client
- * that polls. Null if there are more than 1,000, which `readShown` reads.
+ * that polls. Null if there are more than 1,000, which `readShown` reads. It says `fetch first`, as a statement with a limit
+ * is planned each time (db/connection.ts): for this one that takes longer than to carry it out.
  */
 export const STORED_NODES = sql<StoredNode[] | null>`(case when (
-    select count(*) from (select from node_executions n where n.execution_id = executions.id limit ${SHOWN + 1}) few
-  ) <= ${SHOWN} then (
+    select count(*) from (select from node_executions n where n.execution_id = executions.id
+      fetch first ${sql.lit(SHOWN + 1)} rows only) few
+  ) <= ${sql.lit(SHOWN)} then (
     select ${IN_ORDER} from (select * from node_executions where execution_id = executions.id) shown) end)`
 
 /** The first of an index's records are found by status, so all statuses are named. */

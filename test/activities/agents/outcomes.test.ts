@@ -5,9 +5,9 @@ import type { AttemptInput } from '../../../workflows/run/messages.ts'
 import type { Envelope } from '../../../workflows/run/plan.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const runs = createRuns(service)
 
 async function packTask(output: unknown) {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 let made = 0
 

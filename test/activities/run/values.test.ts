@@ -3,9 +3,9 @@ import { createRunValues } from '../../../activities/run/values.ts'
 import { packOutput } from '../../../db/executions/records/outputs.ts'
 import { createRuns } from '../../support/engine/runs.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const runs = createRuns(service)
 
 test('a stored value that could not be read once is read again by the next who asks', async () => {

@@ -6,11 +6,11 @@ import type { Config } from '../../../worker/config.ts'
 import { connectClient } from '../../../worker/temporal.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { until } from '../../support/until.ts'
 
 const ITEMS = 10_000
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 const { store } = running
 
 const readRow = (id: string) =>

@@ -83,7 +83,9 @@ describe.skipIf(missing)('chats with agents', () => {
     await page.getByText('No chats yet').waitFor()
   })
 
-  test('only workflows that one can chat with are offered, and one click begins a chat', async () => {
+  test('only workflows that one can chat with are offered, and one click begins a chat', {
+    tags: 'long',
+  }, async () => {
     const plain = { nodes: [{ id: 'start', type: 'MANUAL_TRIGGER', config: {} }], edges: [] }
     await host.ask('POST', '/api/workflows', { ...plain, teamId: host.teamId, name: 'Plain' })
     await makeAgent('Porter')

@@ -178,7 +178,7 @@ describe.skipIf(missing)('drafts in the editor', () => {
     expect(await page.getByRole('button', { name: /Publish/ }).count()).toBe(0)
   })
 
-  test('a new workflow whose first execution is refused is saved once', async () => {
+  test('a new workflow whose first execution is refused is saved once', { tags: 'long' }, async () => {
     await signIn('#/workflows/new')
     await node('start').waitFor()
     await page.getByLabel('Name of the workflow').fill(`Once ${randomUUID()}`)
@@ -191,7 +191,7 @@ describe.skipIf(missing)('drafts in the editor', () => {
     expect(await openedRun()).toMatchObject({ status: 'SUCCESS', workflowVersion: 1, draft: false })
   })
 
-  test('the last real call is tried again, and then only up to a node', async () => {
+  test('the last real call is tried again, and then only up to a node', { tags: 'long' }, async () => {
     const id = await host.create({
       nodes: [
         { id: 'hook', name: 'hook', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } },

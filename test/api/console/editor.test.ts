@@ -118,7 +118,7 @@ describe.skipIf(missing)('the editor of workflows', () => {
     expect(await host.ended(await host.execute(id, { items: [1, 2] }))).toBeTruthy()
   })
 
-  test('a node is dragged into a loop and out of it, with what leads to it', async () => {
+  test('a node is dragged into a loop and out of it, with what leads to it', { tags: 'long' }, async () => {
     const id = await host.create({
       nodes: [
         start,
@@ -212,7 +212,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await page.locator('.note strong').getByText('Look').waitFor()
   })
 
-  test('what follows a key that opens a search is typed into it, however fast it comes', async () => {
+  test('what follows a key that opens a search is typed into it, however fast it comes', {
+    tags: 'long',
+  }, async () => {
     await signIn('#/workflows/new')
     await node('start').click()
     // No other task of the page comes between the key and the look.
@@ -310,7 +312,9 @@ describe.skipIf(missing)('the editor of workflows', () => {
     await browser.heading('Executions')
   })
 
-  test('on a phone, and for those who may not build, the graph is only looked at', async () => {
+  test('on a phone, and for those who may not build, the graph is only looked at', {
+    tags: 'long',
+  }, async () => {
     const id = await host.create({
       nodes: [start, { id: 'a', type: 'NO_OP' }],
       edges: edges('start -> a'),

@@ -203,7 +203,7 @@ describe.skipIf(missing)('the evaluation of a workflow', () => {
     expect(content).toMatchObject([{ name: 'First', passedCases: 0 }])
   })
 
-  test('a batch under way shows how far it is, and is cancelled', async () => {
+  test('a batch under way shows how far it is, and is cancelled', { tags: 'long' }, async () => {
     const { workflowId, credentialId } = await makeJudged()
     let release = () => {}
     const held = new Promise<void>((resolve) => {

@@ -216,7 +216,7 @@ describe.skipIf(missing)('the form of a node', () => {
     expect(await node()).not.toHaveProperty('perItem')
   })
 
-  test('each tool of an agent has the fields of its kind', async () => {
+  test('each tool of an agent has the fields of its kind', { tags: 'long' }, async () => {
     await show({ id: 'agent', type: 'AI_AGENT', config: { model: 'm', instructions: 'i' } })
     await page.getByRole('button', { name: 'Add tool' }).click()
     await expect.poll(async () => (await config()).tools).toMatchObject([{ type: 'HTTP', url: '' }])
@@ -386,7 +386,9 @@ describe.skipIf(missing)('the form of a node', () => {
     await page.getByText('did you mean $input?').waitFor()
   })
 
-  test('a field of the input is dragged into an expression, and inserted by keyboard', async () => {
+  test('a field of the input is dragged into an expression, and inserted by keyboard', {
+    tags: 'long',
+  }, async () => {
     const workflowId = await runOnce()
     const set = { id: 'last', type: 'SET', config: { values: { name: 'Dear ' } } }
     const graph = { nodes: [start, order, set], edges: edges('start -> order', 'order -> last') }

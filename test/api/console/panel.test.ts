@@ -90,7 +90,7 @@ describe.skipIf(missing)('the canvas and the panel beside it', () => {
     await panel('b').waitFor()
   })
 
-  test('edges of new handles are drawn at once, and lie under the cards', async () => {
+  test('edges of new handles are drawn at once, and lie under the cards', { tags: 'long' }, async () => {
     const places = { start: [0, 0], each: [290, -60], one: [24, 56], two: [314, 56], last: [1100, 0] }
     const at = (id: keyof typeof places) => ({ x: places[id][0]!, y: places[id][1]! })
     const id = await host.create({

@@ -38,7 +38,9 @@ describe.skipIf(missing)('the frame around the pages', () => {
     await heading('Sign in to Perdure')
   })
 
-  test('users confirm their e-mail by a click in the page of the link, not by opening it', async () => {
+  test('users confirm their e-mail by a click in the page of the link, not by opening it', {
+    tags: 'long',
+  }, async () => {
     const ada = await host.signUp()
     const token = randomUUID()
     const { db } = host.store
@@ -142,7 +144,7 @@ describe.skipIf(missing)('the frame around the pages', () => {
     await page.getByRole('heading', { name: 'No widgets' }).waitFor()
   })
 
-  test('who is in no team creates one', async () => {
+  test('who is in no team creates one', { tags: 'long' }, async () => {
     const user = await host.signUp()
     await host.store.db.deleteFrom('members').where('userId', '=', user.id).execute()
     await signIn('', user.email)

@@ -116,7 +116,9 @@ describe.skipIf(missing)('the pages of a team', () => {
     await page.waitForURL(/\?connected/)
   })
 
-  test('a credential in use says by what, and is deleted only if that is meant', async () => {
+  test('a credential in use says by what, and is deleted only if that is meant', {
+    tags: 'long',
+  }, async () => {
     const json = { name: 'Used', type: 'HTTP_BEARER', teamId: host.teamId, data: { token: 'abc' } }
     const made = await host.call('POST', '/api/credentials', host.admin, json)
     expect(made.status).toBe(201)
@@ -271,7 +273,7 @@ describe.skipIf(missing)('the pages of a team', () => {
     await expectNarrow()
   })
 
-  test('the schedules of the team are listed with their next times', async () => {
+  test('the schedules of the team are listed with their next times', { tags: 'long' }, async () => {
     const name = `Nightly ${randomUUID()}`
     const nodes = [
       { id: 'night', type: 'SCHEDULE_TRIGGER', config: { cron: '0 3 * * *', timezone: 'Europe/Berlin' } },

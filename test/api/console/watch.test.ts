@@ -53,7 +53,7 @@ describe.skipIf(missing)('what is watched', () => {
     expect(await overflow(page)).toBe(0)
   })
 
-  test('an ADMIN says what raises alerts; what is wrong is said at its field', async () => {
+  test('an ADMIN says what raises alerts; what is wrong is said at its field', { tags: 'long' }, async () => {
     await signIn('#/monitoring?tab=settings')
     await page.getByLabel(/^Anomalies/).check()
     await page.getByLabel('Error rate').fill('7')

@@ -321,7 +321,7 @@ describe.skipIf(missing)('the pages of workflows', () => {
     await expectAccessible(page)
   })
 
-  test('members are not offered what they may not do', async () => {
+  test('members are not offered what they may not do', { tags: 'long' }, async () => {
     const id = await create(`Seen ${randomUUID()}`, [start])
     await signIn(`#/workflows/${id}`, (await host.signUp('OPERATOR')).email)
     await page.getByRole('button', { name: 'Execute' }).waitFor()

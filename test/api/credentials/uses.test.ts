@@ -4,10 +4,10 @@ import { createCredentials } from '../../../activities/credentials/credentials.t
 import { NOWHERE } from '../../../activities/egress/outside.ts'
 import { settleOpenings } from '../../../db/credentials/opens.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import type { Body } from '../../support/service.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { store, teamId } = host
 const HOUR_MS = 3_600_000
 

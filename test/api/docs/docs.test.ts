@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { ApiDocument } from '../../../api/docs/openapi.ts'
 import { renderPage } from '../../../api/docs/page.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const response = await service.request('/api/docs')
 expect(response.status).toBe(200)
 expect(response.headers.get('content-type')).toMatch(/^text\/html/)

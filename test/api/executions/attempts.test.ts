@@ -5,11 +5,11 @@ import { MAX_NOTED } from '../../../db/executions/attempts/notes.ts'
 import { type ExecutionBody, nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startWorld } from '../../support/servers/world.ts'
 import { until } from '../../support/until.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { db } = host.store
 const world = await keep(
   startWorld({

@@ -4,10 +4,10 @@ import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { readEvents } from '../../support/events.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startWorld } from '../../support/servers/world.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const world = await keep(
   startWorld({
     '/once': ({ response, count }) => response.writeHead(count === 1 ? 400 : 200).end('said'),

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { createClient, type ExecutionBody, type NodeBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const { db } = service.store
 const client = createClient({
   send: (path, init) => service.request(path, { as: service.admin, ...init }),

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 const { run, ask, create, execute, ended } = running
 
 type Noted = { warnings?: { path: string; message: string }[]; console?: unknown }

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { PLAN_FILE_BYTES } from '../../../db/files/store.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { db } = host.store
 
 type File = { id: string; name: string; mimeType: string; bytes: number }

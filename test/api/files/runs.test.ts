@@ -9,9 +9,9 @@ import { sweepFiles } from '../../../db/files/sweep.ts'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { db } = host.store
 const BYTES = randomBytes(700_000)
 const HASH = createHash('sha256').update(BYTES).digest('hex')

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { verifyAudit } from '../../../db/audit/verify/verify.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 
 const members = (teamId: string) => `/api/teams/${teamId}/members`
 

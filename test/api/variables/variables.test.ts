@@ -3,9 +3,9 @@ import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../db/connection.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 type Variable = { id: string; teamId: string; key: string; value: unknown; updatedAt: string }
 

@@ -6,10 +6,10 @@ import { createChatting } from '../../support/chat/chatting.ts'
 import { readReply } from '../../support/chat/replies.ts'
 import { createVisiting, PAGE } from '../../support/chat/visiting.ts'
 import { keep } from '../../support/keep.ts'
-import { startRunning } from '../../support/running.ts'
+import { shareRunning } from '../../support/running.ts'
 import { startOpenAi } from '../../support/servers/models/openai.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { agent, credential, simpleAgent, SESSIONS } = createChatting(host)
 const { addWidget, pathOf, visit, arrive, post, say, readChat } = createVisiting(host)
 const { teamId, admin, call } = host

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const credential = async (type: string, data: object) => {
   const json = { teamId: service.teamId, name: `${type} ${Math.random()}`, type, data }
   const response = await service.request('/api/credentials', { method: 'POST', as: service.admin, json })

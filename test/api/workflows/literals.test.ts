@@ -3,9 +3,9 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { openTeamCredential } from '../../../db/credentials/open.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const { teamId } = service
 const builder = (await service.signUp('BUILDER')).cookie
 

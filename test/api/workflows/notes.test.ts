@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const { teamId } = service
 
 const note = {

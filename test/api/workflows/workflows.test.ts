@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { DEFAULT_SETTINGS } from '../../../db/workflows/settings.ts'
 import { keep } from '../../support/keep.ts'
-import { type Body, startService } from '../../support/service.ts'
+import { type Body, shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const other = await service.otherTeam()
 const builder = (await service.signUp('BUILDER')).cookie
 const operator = (await service.signUp('OPERATOR')).cookie

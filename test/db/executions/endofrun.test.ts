@@ -10,13 +10,13 @@ import { readStartable } from '../../../db/executions/starts/startable.ts'
 import type { ExecutionBody } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { nodeOf, startRunning } from '../../support/running.ts'
+import { nodeOf, shareRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
 
 const target = await keep(startTarget())
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const hanging = await host.create({
   nodes: [start, { id: 'hang', type: 'HTTP_REQUEST', config: { method: 'POST', url: `${target.url}/hang` } }],
   edges: edges('start -> hang'),

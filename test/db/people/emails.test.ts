@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { migrate } from '../../../db/migrate.ts'
 import { keep } from '../../support/keep.ts'
-import { startService } from '../../support/service.ts'
+import { shareService } from '../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const { db } = service.store
 
 test('the migration confirms the accounts of before, and binds the approvers that their workflows name', async () => {

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { rebuildExecution } from '../../../activities/temporal/rebuild.ts'
 import { examples } from '../../support/engine/graphs.ts'
 import { keep } from '../../support/keep.ts'
-import { runExample, startRunning } from '../../support/running.ts'
+import { runExample, shareRunning } from '../../support/running.ts'
 import { startTarget } from '../../support/servers/target.ts'
 
 const target = await keep(startTarget())
-const running = await keep(startRunning())
+const running = await keep(shareRunning())
 
 const names = Object.keys(examples(''))
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { createTestJudge, makeBatchTeam, scored, startJob } from '../../../support/evaluation/batches.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import type { Body } from '../../../support/service.ts'
 import { until } from '../../../support/until.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 const NODES = [
   { id: 'start', type: 'MANUAL_TRIGGER' },

@@ -7,10 +7,10 @@ import { startErrorWorkflow } from '../../../../db/executions/starts/errorworkfl
 import { listSampleable } from '../../../../db/monitoring/shifts/driftsamples.ts'
 import { IS_WATCHED } from '../../../../db/monitoring/usage/calls.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import type { Ask, Body } from '../../../support/service.ts'
 
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { teamId, admin, store } = host
 // A second API on the same database, with its own connections and its own cache of versions.
 const { db, close } = openDatabase(host.database.url, { max: 5, name: 'test 2' })

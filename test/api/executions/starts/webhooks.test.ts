@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { CALL_MARK, makeCallMark } from '../../../../db/operation/callmark.ts'
 import { keep } from '../../../support/keep.ts'
-import { makeKeys, startService } from '../../../support/service.ts'
+import { makeKeys, shareService } from '../../../support/service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: responses are read field by field
 type Body = any
 
 let count = 0
 
-const service = await keep(startService())
+const service = await keep(shareService())
 const workflowId = await create([
   { id: 'in', type: 'WEBHOOK_TRIGGER', config: { path: 'orders' } },
   { id: 'in-get', type: 'WEBHOOK_TRIGGER', config: { path: 'orders', method: 'GET' } },

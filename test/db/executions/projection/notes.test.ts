@@ -8,9 +8,9 @@ import { mergeNodeNotes, readNodeNotes } from '../../../../workflows/notes.ts'
 import type { NodeNotes, NodeRecord } from '../../../../workflows/run/records.ts'
 import { atOnce } from '../../../support/atonce.ts'
 import { keep } from '../../../support/keep.ts'
-import { type Body, startService } from '../../../support/service.ts'
+import { type Body, shareService } from '../../../support/service.ts'
 
-const service = await keep(startService())
+const service = await keep(shareService())
 
 const node = (id: string, type: string, more: object = {}) => ({
   id,

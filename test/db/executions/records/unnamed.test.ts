@@ -5,11 +5,11 @@ import { packOutput } from '../../../../db/executions/records/outputs.ts'
 import { removeUnnamed } from '../../../../db/executions/records/unnamed.ts'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import { startTarget } from '../../../support/servers/target.ts'
 
 const target = await keep(startTarget())
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 const { store } = host
 const { db } = store
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { edges } from '../../../support/engine/graphs.ts'
 import { keep } from '../../../support/keep.ts'
-import { startRunning } from '../../../support/running.ts'
+import { shareRunning } from '../../../support/running.ts'
 import { startTarget } from '../../../support/servers/target.ts'
 
 const target = await keep(startTarget())
-const host = await keep(startRunning())
+const host = await keep(shareRunning())
 
 /** Creates a workflow that calls the path once, with the execution's id in its idempotency key. */
 const create = (path: string, settings: Record<string, unknown>) =>
