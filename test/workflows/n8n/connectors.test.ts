@@ -199,3 +199,90 @@ test.each([
   expect(config.input).toEqual({ ...input, ...speaks })
   expect(needs).toMatchObject([{ type: 'notionApi', as: 'NOTION' }])
 })
+
+const calendar = { mode: 'list', value: 'work' }
+const utc = (code: string) => expect.stringMatching(new RegExp(`toUTC.*${code}`, 's'))
+
+test.each([
+  [
+    1.3,
+    {
+      ...{ calendar, start: '={{ $json.from }}', end: '2026-01-31 10:00' },
+      additionalFields: {
+        ...{ summary: '={{ $json.s }}', description: 'D', attendees: ['a@x.test, b@x.test'], color: '3' },
+        ...{ repeatFrecuency: 'weekly', repeatHowManyTimes: 2, guestsCanModify: false },
+        conferenceDataUi: { conferenceDataValues: { conferenceSolution: 'hangoutsMeet' } },
+      },
+      useDefaultReminders: false,
+      remindersUi: { remindersValues: [{ method: 'email', minutes: 5 }] },
+    },
+    'createEvent',
+    {
+      ...{ calendar: 'work', start: utc('json.from'), end: utc('2026-01-31 10:00') },
+      timeZone: '={{ $now.zoneName }}',
+      ...{ summary: '={{ (( $json.s )) || null }}', description: 'D', color: '3' },
+      attendees: ['a@x.test', 'b@x.test'],
+      recurrence: [expect.stringContaining('\'FREQ=\' + String("weekly")')],
+      reminders: { useDefault: false, overrides: [{ method: 'email', minutes: 5 }] },
+      conference: 'hangoutsMeet',
+    },
+  ],
+  [
+    1.3,
+    { calendar, additionalFields: { allday: 'yes' } },
+    'createEvent',
+    {
+      calendar: 'work',
+      start: expect.stringMatching(/yyyy-MM-dd'\).*\$now/s),
+      end: expect.stringContaining("$now.plus(1, 'hour')"),
+      timeZone: '={{ $now.zoneName }}',
+    },
+  ],
+  [
+    1,
+    {
+      ...{ operation: 'getAll', calendar: 'a%40x.test', returnAll: true },
+      options: { timeMin: '={{ $now }}', singleEvents: true, fields: '=items(summary, start(dateTime))' },
+    },
+    'listEvents',
+    { calendar: 'a@x.test', single: true, from: utc('now'), fields: 'summary,start(dateTime)' },
+  ],
+  [
+    1.3,
+    { operation: 'getAll', calendar, limit: 5, options: {} },
+    'listEvents',
+    { calendar: 'work', single: true, from: utc('now'), to: utc('week: 1'), limit: 5 },
+  ],
+  [
+    1.2,
+    {
+      ...{ operation: 'update', calendar, eventId: '={{ $json.id }}' },
+      updateFields: {
+        start: '={{ $json.t }}',
+        attendeesUi: { values: { attendees: ['={{ $json.mail }}'] } },
+      },
+    },
+    'updateEvent',
+    {
+      ...{
+        calendar: 'work',
+        event: '={{ $json.id }}',
+        start: utc('json.t'),
+        timeZone: '={{ $now.zoneName }}',
+      },
+      ...{ attendees: expect.stringContaining('$json.mail'), addAttendees: true },
+    },
+  ],
+  [1, { operation: 'delete', calendar, eventId: 'e1' }, 'deleteEvent', { calendar: 'work', event: 'e1' }],
+  [
+    1.3,
+    { resource: 'calendar', calendar, timeMin: '={{ $json.a }}', timeMax: '={{ $json.b }}', options: {} },
+    'findBusyTimes',
+    { calendar: 'work', from: utc('json.a'), to: utc('json.b'), timeZone: '={{ $now.zoneName }}' },
+  ],
+])('Google Calendar of version %s with %j becomes %s', (version, parameters, action, input) => {
+  const { config, needs } = importNode('googleCalendar', version, parameters)
+  expect(config).toMatchObject({ connector: 'google-calendar', action })
+  expect(config.input).toEqual(input)
+  expect(needs).toMatchObject([{ type: 'googleCalendarOAuth2Api', as: 'OAUTH2' }])
+})

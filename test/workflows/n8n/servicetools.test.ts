@@ -99,6 +99,20 @@ test.each([
     service('Pages', 'notionTool', { operation: 'search', text: say('What'), limit: 4 }),
     { connector: 'notion', action: 'search', input: { limit: 4 } },
   ],
+  [
+    service('Book', 'googleCalendarTool', {
+      ...{ calendar: { mode: 'list', value: 'work' }, start: say('Start'), end: say('End') },
+      additionalFields: { summary: say('Title'), attendees: [say('Guest')] },
+      useDefaultReminders: say('Usual', 'boolean'),
+    }),
+    {
+      ...{ connector: 'google-calendar', action: 'createEvent' },
+      input: {
+        ...{ calendar: 'work', start: argument('Start'), end: argument('End'), summary: argument('Title') },
+        ...{ attendees: argument('Guest'), reminders: argument('Usual') },
+      },
+    },
+  ],
 ])('a service as a tool takes the arguments of the model: %#', (part, made) => {
   expect(convert(part).made).toMatchObject({
     type: 'CONNECTOR',

@@ -5,7 +5,7 @@ import type { MapperTools } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
 import { reportErrors } from '../send/messenger.ts'
 import { signRequest } from '../signins/requests.ts'
-import { isTemplate, plainText, writeCode } from '../texts.ts'
+import { isTemplate, keepTexts, plainText, writeCode } from '../texts.ts'
 
 /** What an action of a connector does to be what n8n's node is. */
 export type ServiceWork = {
@@ -42,7 +42,7 @@ export function mapAction(node: SourceNode, tools: MapperTools, service: Service
   const { shape, isOnce, passes, file, feeder } = service
   reportErrors(node, tools)
   const more = { ...(passes ? { output: 'input' } : {}), ...(file === undefined ? {} : { file }) }
-  const config = { ...readCall(node, tools, service), ...more }
+  const config = { ...readServiceCall(node, tools, service), ...more }
   const mapped = isOnce ? mapAll('CONNECTOR', config) : mapEach('CONNECTOR', config)
   return {
     ...mapped,
@@ -54,7 +54,7 @@ export function mapAction(node: SourceNode, tools: MapperTools, service: Service
 }
 
 /** What a CONNECTOR, or an agent's tool, says of the action and of how it signs in. */
-export function readCall(
+export function readServiceCall(
   node: SourceNode,
   tools: MapperTools,
   { connector, credential, action, input }: ServiceAction,
@@ -73,7 +73,7 @@ export function readGoogleSignIn({ parameters }: SourceNode, oauth: string): str
   return parameters.authentication === 'serviceAccount' ? 'googleApi' : oauth
 }
 
-/** How an operation is read: its entry, usually under `resource.operation`. Throws for one that has no action, with the way out. */
+/** How an operation is read: its entry, usually under `resource.operation`. Throws for one that has no action. */
 export function demandOperation<R>(
   operations: Record<string, R>,
   title: string,
@@ -96,4 +96,9 @@ export function readMost({ parameters }: SourceNode, usual: { all?: boolean; lim
   }
   if (returnAll === true) return {}
   return { limit: isTemplate(limit) ? limit : Number(limit) }
+}
+
+/** A value that n8n leaves out where it is empty or false. */
+export function keepFilled(value: unknown): unknown {
+  return isTemplate(value) ? `={{ (${writeCode(value)}) || null }}` : keepTexts(value)
 }

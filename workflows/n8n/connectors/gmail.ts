@@ -187,7 +187,7 @@ function writeTime(word: string, given: unknown): string {
   return `(given => given === null || given === undefined || given === '' ? '' : ${made})(${writeCode(given)}\n)`
 }
 
-function search(node: SourceNode, tools: MapperTools): ServiceWork {
+function search(node: SourceNode): ServiceWork {
   const {
     q,
     labelIds,
@@ -199,11 +199,6 @@ function search(node: SourceNode, tools: MapperTools): ServiceWork {
     includeDrafts,
     ...rest
   } = readOptionFields(node, 'filters')
-  if (receivedAfter || receivedBefore) {
-    const message =
-      'Dates without a zone are read in UTC, and in n8n in the time zone of the workflow: write dates with their zone.'
-    tools.report('parameter', 'parameters.filters', message, { receivedAfter, receivedBefore })
-  }
   if (includeDrafts !== undefined || Object.keys(rest).length > 0 || isTemplate(readStatus))
     throw new Error('it searches by something else than the words of a search: use a CONNECTOR of gmail')
   const parts = [

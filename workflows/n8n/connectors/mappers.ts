@@ -1,16 +1,18 @@
 import type { NodeMapper } from '../mapper.ts'
 import { mapAction, type ServiceReader } from './action.ts'
 import { readAirtable } from './airtable.ts'
+import { readGoogleCalendar } from './calendar.ts'
 import { readGoogleDrive } from './drive.ts'
 import { readGmail } from './gmail.ts'
 import { readNotion } from './notion.ts'
 import { readGoogleSheets } from './sheets.ts'
 
-/** n8n's nodes of services that are connectors here, as nodes and, with `Tool` at the end of their types, as agents' tools. */
+/** n8n's nodes of services that are connectors here. Agents' tools have the same types with `Tool` at the end. */
 export const SERVICES: Record<string, ServiceReader> = {
   airtable: readAirtable,
   notion: readNotion,
   gmail: readGmail,
+  googleCalendar: readGoogleCalendar,
   googleDrive: readGoogleDrive,
   googleSheets: readGoogleSheets,
 }

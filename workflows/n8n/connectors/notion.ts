@@ -21,11 +21,6 @@ export const readNotion: ServiceReader = (node, tools) => {
   const read = demandOperation(OPERATIONS, 'Notion', { resource, operation })
   const credential = authentication === 'oAuth2' ? 'notionOAuth2Api' : 'notionApi'
   const work = read(node, tools)
-  if (JSON.stringify(work.input).includes('DateTime.')) {
-    const message =
-      'Dates without a zone are read in UTC, and in n8n in the time zone of the workflow: write dates with their zone.'
-    tools.report('parameter', 'parameters', message, null)
-  }
   return { connector: 'notion', credential, ...work, input: { ...work.input, ...VERSION } }
 }
 
@@ -127,8 +122,8 @@ const OPERATIONS: Record<string, WorkReader> = {
   'user.getAll': (node) => ({ action: 'listUsers', input: readMost(node, { limit: 50 }) }),
 }
 
-/** Dates without a zone are in UTC here, as all of an imported workflow that names none. */
-const ZONE = 'UTC'
+/** The time zone of the workflow, by Luxon's name for it. */
+const ZONE = 'default'
 
 function searchFor(node: SourceNode, more: Fields): ServiceWork {
   const { sort } = readOptionFields(node, 'options')

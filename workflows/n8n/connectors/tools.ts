@@ -2,7 +2,7 @@ import { BUILT_IN } from '../../connectors/catalog.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { ToolGiven } from '../ai/fromai.ts'
 import { plainText } from '../texts.ts'
-import { ITEMS, readCall, type ServiceAction } from './action.ts'
+import { ITEMS, readServiceCall, type ServiceAction } from './action.ts'
 import { SERVICES } from './mappers.ts'
 
 /** Services as tools: the same actions, with the model's arguments in what they are given. */
@@ -28,7 +28,7 @@ function mapServiceTool({ node: told, tools: all, args, report }: ToolGiven, typ
   return {
     type: 'CONNECTOR',
     ...(isTold ? {} : { description: describeAction(service) }),
-    ...readCall(node, tools, { ...service, input }),
+    ...readServiceCall(node, tools, { ...service, input }),
   }
 }
 
