@@ -1,6 +1,7 @@
 import { getOwn } from '../../../workflows/json.ts'
 import { CALENDAR_MAKERS } from './calendar.ts'
 import { DRIVE_MAKERS } from './drive.ts'
+import { GITHUB_MAKERS } from './github.ts'
 import { GMAIL_MAKERS } from './gmail.ts'
 import type { Maker } from './maker.ts'
 import { NOTION_MAKERS } from './notion.ts'
@@ -10,6 +11,7 @@ const MAKERS: Record<string, Maker> = {
   ...SHEET_MAKERS,
   ...DRIVE_MAKERS,
   ...CALENDAR_MAKERS,
+  ...GITHUB_MAKERS,
   ...GMAIL_MAKERS,
   ...NOTION_MAKERS,
 }
