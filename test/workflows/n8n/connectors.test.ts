@@ -286,3 +286,74 @@ test.each([
   expect(config.input).toEqual(input)
   expect(needs).toMatchObject([{ type: 'googleCalendarOAuth2Api', as: 'OAUTH2' }])
 })
+
+const mine = {
+  owner: { mode: 'url', value: 'https://github.com/ada' },
+  repository: { mode: 'list', value: 'notes' },
+}
+const ours = { owner: 'ada', repo: 'notes' }
+
+test.each([
+  [
+    { resource: 'file', operation: 'get', filePath: '=a/{{ $json.n }}.json', asBinaryProperty: false },
+    'getFile',
+    { path: expect.stringContaining('$json.n') },
+  ],
+  [
+    { resource: 'file', filePath: 'a/', fileContent: '={{ $json.t }}', commitMessage: 'M' },
+    'createFile',
+    {
+      path: 'a',
+      message: 'M',
+      text: expect.stringContaining('? null : text)(( $json.t )'),
+      base64: expect.any(String),
+    },
+  ],
+  [
+    {
+      ...{ resource: 'file', operation: 'edit', filePath: 'a', binaryData: true, commitMessage: 'M' },
+      additionalParameters: { branch: { branch: 'dev' }, author: { name: 'A', email: 'a@x.test' } },
+    },
+    'editFile',
+    {
+      ...{ path: 'a', message: 'M', file: '={{ $binary["data"] }}', branch: 'dev' },
+      author: { name: 'A', email: 'a@x.test' },
+    },
+  ],
+  [{ resource: 'file', operation: 'list', filePath: '/' }, 'listFiles', { path: '={{ "" }}' }],
+  [
+    { title: 'T', body: '={{ $json.b }}', labels: [{ label: 'bug' }], assignees: [] },
+    'createIssue',
+    { title: 'T', body: '={{ $json.b }}', labels: ['bug'], assignees: [] },
+  ],
+  [
+    {
+      operation: 'edit',
+      issueNumber: '={{ $json.n }}',
+      editFields: { state: 'closed', assignees: [{ assignee: 'a' }] },
+    },
+    'editIssue',
+    { issue: '={{ $json.n }}', state: 'closed', assignees: ['a'] },
+  ],
+  [{ operation: 'createComment', issueNumber: 4, body: 'x' }, 'commentOnIssue', { issue: 4, body: 'x' }],
+  [
+    { resource: 'repository', limit: 10, getRepositoryIssuesFilters: { sort: 'created', labels: '' } },
+    'listIssues',
+    { sort: 'created', limit: 10 },
+  ],
+  [
+    { resource: 'review', event: 'requestChanges', body: 'no', pullRequestNumber: 5, additionalFields: {} },
+    'createReview',
+    { pull: 5, event: 'REQUEST_CHANGES', body: 'no' },
+  ],
+  [
+    { resource: 'release', releaseTag: 'v1', additionalFields: { draft: true } },
+    'createRelease',
+    { tag_name: 'v1', draft: true },
+  ],
+])('GitHub with %j becomes %s', (parameters, action, input) => {
+  const { config, needs } = importNode('github', 1.1, { ...mine, ...parameters })
+  expect(config).toMatchObject({ connector: 'github', action })
+  expect(config.input).toEqual({ ...ours, ...input })
+  expect(needs).toMatchObject([{ type: 'githubApi' }])
+})

@@ -3,6 +3,7 @@ import { mapAction, type ServiceReader } from './action.ts'
 import { readAirtable } from './airtable.ts'
 import { readGoogleCalendar } from './calendar.ts'
 import { readGoogleDrive } from './drive.ts'
+import { readGithub } from './github.ts'
 import { readGmail } from './gmail.ts'
 import { readNotion } from './notion.ts'
 import { readGoogleSheets } from './sheets.ts'
@@ -11,6 +12,7 @@ import { readGoogleSheets } from './sheets.ts'
 export const SERVICES: Record<string, ServiceReader> = {
   airtable: readAirtable,
   notion: readNotion,
+  github: readGithub,
   gmail: readGmail,
   googleCalendar: readGoogleCalendar,
   googleDrive: readGoogleDrive,
