@@ -1,5 +1,6 @@
 import { getOwn } from '../../../workflows/json.ts'
 import { CALENDAR_MAKERS } from './calendar.ts'
+import { DOCS_MAKERS } from './docs.ts'
 import { DRIVE_MAKERS } from './drive.ts'
 import { GITHUB_MAKERS } from './github.ts'
 import { GMAIL_MAKERS } from './gmail.ts'
@@ -11,6 +12,7 @@ const MAKERS: Record<string, Maker> = {
   ...SHEET_MAKERS,
   ...DRIVE_MAKERS,
   ...CALENDAR_MAKERS,
+  ...DOCS_MAKERS,
   ...GITHUB_MAKERS,
   ...GMAIL_MAKERS,
   ...NOTION_MAKERS,

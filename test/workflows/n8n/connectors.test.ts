@@ -357,3 +357,43 @@ test.each([
   expect(config.input).toEqual({ ...ours, ...input })
   expect(needs).toMatchObject([{ type: 'githubApi' }])
 })
+
+const doc = { documentURL: 'https://docs.google.com/document/d/d-1/edit' }
+
+test.each([
+  [{ operation: 'get', ...doc }, 'google-docs', 'readText', { document: 'd-1', tables: false }],
+  [{ operation: 'get', simple: false, documentURL: 'd1' }, 'google-docs', 'getDocument', { document: 'd1' }],
+  [
+    {
+      ...{ operation: 'update', documentURL: '={{ $json.id }}' },
+      actionsUi: {
+        actionFields: [
+          { action: 'insert', text: '={{ $json.t }}' },
+          { action: 'replaceAll', text: 'a', replaceText: 'b', matchCase: true },
+          { object: 'pageBreak', action: 'insert', locationChoice: 'location', index: 3 },
+        ],
+      },
+    },
+    'google-docs',
+    'updateDocument',
+    {
+      document: expect.stringContaining('$json.id'),
+      requests: [
+        { insertText: { text: '={{ $json.t }}', endOfSegmentLocation: { segmentId: '' } } },
+        { replaceAllText: { replaceText: 'b', containsText: { text: 'a', matchCase: true } } },
+        { insertPageBreak: { location: { segmentId: '', index: 3 } } },
+      ],
+    },
+  ],
+  [
+    { title: 'T', folderId: 'dir' },
+    'google-drive',
+    'createDocument',
+    { name: 'T', folder: 'dir', fields: 'kind,id,name,mimeType' },
+  ],
+])('Google Docs with %j becomes %s %s', (parameters, connector, action, input) => {
+  const { config, needs } = importNode('googleDocs', 2, parameters)
+  expect(config).toMatchObject({ connector, action })
+  expect(config.input).toEqual(input)
+  expect(needs).toMatchObject([{ type: 'googleDocsOAuth2Api' }])
+})

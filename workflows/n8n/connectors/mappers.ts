@@ -2,6 +2,7 @@ import type { NodeMapper } from '../mapper.ts'
 import { mapAction, type ServiceReader } from './action.ts'
 import { readAirtable } from './airtable.ts'
 import { readGoogleCalendar } from './calendar.ts'
+import { readGoogleDocs } from './docs.ts'
 import { readGoogleDrive } from './drive.ts'
 import { readGithub } from './github.ts'
 import { readGmail } from './gmail.ts'
@@ -15,6 +16,7 @@ export const SERVICES: Record<string, ServiceReader> = {
   github: readGithub,
   gmail: readGmail,
   googleCalendar: readGoogleCalendar,
+  googleDocs: readGoogleDocs,
   googleDrive: readGoogleDrive,
   googleSheets: readGoogleSheets,
 }
