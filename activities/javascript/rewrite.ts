@@ -3,7 +3,7 @@ import { listChildren, type ScriptNode } from '../../workflows/javascript/syntax
 
 /**
  * An expression as the sandbox evaluates it: calls of n8n's methods on values go through `$$extend`, as their
- * names are also fields of objects, and `$if` evaluates only the branch that it takes. `source` is the text
+ * names are also fields of objects, `$if` evaluates only the branch that it takes, and `$try` what may throw. `source` is the text
  * that the positions in the tree refer to. `methods`, if given, collects the names of n8n's methods in it.
  */
 export function rewriteScript(source: string, tree: ScriptNode, methods: Set<string> = new Set()): string {
@@ -18,6 +18,8 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
         return `$$extend(${enclose(callee.object as ScriptNode)}, "${method}")(${writeAll(given)})`
       }
       if (callee.type === 'Identifier' && callee.name === '$item') return `$$itemAt(${writeAll(given)})`
+      if (callee.type === 'Identifier' && callee.name === '$try')
+        return `$$try(${given.filter(isPlainArgument).map((one) => `() => ${enclose(one)}`)})`
       if (callee.type === 'Identifier' && callee.name === '$if' && given.every(isPlainArgument)) {
         const [test, then, other] = given.map(enclose)
         return `(${test} ? ${then} : ${other ?? 'false'})`

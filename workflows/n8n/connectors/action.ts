@@ -91,7 +91,8 @@ export function demandOperation<R>(
 export function readMost({ parameters }: SourceNode, usual: { all?: boolean; limit: number }): Fields {
   const { returnAll = usual.all ?? false, limit = usual.limit } = parameters
   if (isTemplate(returnAll)) {
-    const most = isTemplate(limit) ? `Number(${writeCode(limit)})` : String(Number(plainText(limit)))
+    const read = `(most => Number(most) > 0 ? Number(most) : $fail('its limit is no number'))`
+    const most = isTemplate(limit) ? `${read}(${writeCode(limit)})` : String(Number(plainText(limit)))
     return { limit: `={{ (${writeCode(returnAll)}) ? null : ${most} }}` }
   }
   if (returnAll === true) return {}

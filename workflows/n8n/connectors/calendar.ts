@@ -37,7 +37,7 @@ const OPERATIONS: Record<string, WorkReader> = {
 /** The id of the calendar. Old versions of n8n's editor saved it encoded. */
 function placeOf({ parameters }: SourceNode): Fields {
   const given = isObject(parameters.calendar) ? parameters.calendar.value : parameters.calendar
-  if (isTemplate(given)) return { calendar: `={{ decodeURIComponent(${writeCode(given)}) }}` }
+  if (isTemplate(given)) return { calendar: `={{ decodeURIComponent(${writeCode(given)} ?? '') }}` }
   const text = plainText(given) ?? ''
   return { calendar: writeLiteral(/%[0-9a-f]{2}/i.test(text) ? decodeUri(text) : text) }
 }
@@ -156,16 +156,21 @@ function readFields(given: Fields, node: SourceNode, report: ProblemReporter): F
 }
 
 function readRule({ rrule, repeatFrecuency, repeatHowManyTimes, repeatUntil }: Fields): Fields {
-  if (rrule) return { recurrence: [`={{ 'RRULE:' + ${writeCode(rrule)} }}`] }
+  if (rrule) return { recurrence: `={{ (rule => rule ? ['RRULE:' + rule] : null)(${writeCode(rrule)}) }}` }
   if (repeatHowManyTimes && repeatUntil)
     throw new Error('it says both how often it repeats and until when, which n8n refuses')
-  const until = repeatUntil && writeDate(repeatUntil, `date.toUTC().toFormat("yyyyMMdd'T'HHmmss")`)
+  const part = (name: string, code: string, sign = ';') =>
+    `(value => value ? '${name}=' + String(value).toUpperCase() + '${sign}' : '')(${code})`
   const parts = [
-    ...(repeatFrecuency ? [`'FREQ=' + String(${writeCode(repeatFrecuency)}).toUpperCase() + ';'`] : []),
-    ...(repeatHowManyTimes ? [`'COUNT=' + ${writeCode(repeatHowManyTimes)} + ';'`] : []),
-    ...(until ? [`'UNTIL=' + ${until} + 'Z'`] : []),
+    ...(repeatFrecuency ? [part('FREQ', writeCode(repeatFrecuency))] : []),
+    ...(repeatHowManyTimes ? [part('COUNT', writeCode(repeatHowManyTimes))] : []),
+    ...(repeatUntil
+      ? [part('UNTIL', writeDate(repeatUntil, `date.toUTC().toFormat("yyyyMMdd'T'HHmmss")`), 'Z')]
+      : []),
   ]
-  return parts.length === 0 ? {} : { recurrence: [`={{ ['RRULE:', ${parts.join(', ')}].join('') }}`] }
+  if (parts.length === 0) return {}
+  const join = "(rule => rule === '' ? null : ['RRULE:' + rule])"
+  return { recurrence: `={{ ${join}([${parts.join(', ')}].join('')) }}` }
 }
 
 function readReminders({ parameters }: SourceNode): Fields {
@@ -189,7 +194,7 @@ function splitAddresses(given: unknown): unknown {
         .map((a) => a.trim()),
     )
   const codes = list.map((one) => `[${writeCode(one)}].flat()`)
-  return `={{ [${codes.join(', ')}].flat().flatMap(one => String(one).split(',').map(address => address.trim())) }}`
+  return `={{ [${codes.join(', ')}].flat().flatMap(one => String(one ?? '').split(',').map(address => address.trim())) }}`
 }
 
 function remove(node: SourceNode, { report }: MapperTools): ServiceWork {

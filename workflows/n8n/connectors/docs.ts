@@ -39,7 +39,9 @@ function documentOf({ parameters }: SourceNode): Fields {
   const given = parameters.documentURL
   if (isTemplate(given)) {
     const find = '/https:\\/\\/docs\\.google\\.com\\/document\\/d\\/([a-zA-Z0-9_-]+)\\//'
-    return { document: `={{ (text => (${find}.exec(text) || ['', text])[1])(String(${writeCode(given)})) }}` }
+    return {
+      document: `={{ (text => (${find}.exec(text) || ['', text])[1])(String(${writeCode(given)} ?? '')) }}`,
+    }
   }
   const text = plainText(given) ?? ''
   const [, id = text] = /https:\/\/docs\.google\.com\/document\/d\/([a-zA-Z0-9_-]+)\//.exec(text) ?? []

@@ -169,7 +169,7 @@ const OPERATIONS: Record<string, WorkReader> = {
 /** n8n leaves a slash at the end of a path out. */
 function pathOf({ parameters }: SourceNode): { path: unknown } {
   const { filePath } = parameters
-  if (isTemplate(filePath)) return { path: `={{ String(${writeCode(filePath)}).replace(/\\/$/, '') }}` }
+  if (isTemplate(filePath)) return { path: `={{ String(${writeCode(filePath)} ?? '').replace(/\\/$/, '') }}` }
   return { path: writeLiteral((plainText(filePath) ?? '').replace(/\/$/, '')) }
 }
 

@@ -174,16 +174,12 @@ function createDraft(node: SourceNode, tools: MapperTools): ServiceWork {
   }
 }
 
-/** Puts the words of a search together. With one that cannot be understood it is no text, and the action refuses it. */
-const JOIN =
-  "(parts => parts.includes(null) ? [] : parts.map(part => String(part ?? '')).filter(part => part !== '').join(' '))"
-
 /** The word of a search for a time, which n8n reads as a date, or else as seconds or milliseconds. */
 function writeTime(word: string, given: unknown): string {
   const date = 'DateTime.isDateTime(given) ? given : DateTime.fromISO(String(given).trim())'
   const number = 'String(given).length < 12 ? parseInt(given) : Math.floor(parseInt(given) / 1000)'
   const seconds = `Math.round((${date}).toSeconds()) || (${number})`
-  const made = `(seconds => seconds ? '${word}:' + seconds : null)(${seconds})`
+  const made = `(seconds => seconds ? '${word}:' + seconds : $fail('it searches by what is no date'))(${seconds})`
   return `(given => given === null || given === undefined || given === '' ? '' : ${made})(${writeCode(given)}\n)`
 }
 
@@ -202,7 +198,7 @@ function search(node: SourceNode): ServiceWork {
   if (includeDrafts !== undefined || Object.keys(rest).length > 0 || isTemplate(readStatus))
     throw new Error('it searches by something else than the words of a search: use a CONNECTOR of gmail')
   const parts = [
-    ...(q ? [`String(${writeCode(q)})`] : []),
+    ...(q ? [`String(${writeCode(q)} ?? '')`] : []),
     ...(sender ? [`'from:' + ${writeCode(sender)}`] : []),
     ...(readStatus && readStatus !== 'both' ? [JSON.stringify(`is:${readStatus}`)] : []),
     ...(receivedAfter ? [writeTime('after', receivedAfter)] : []),
@@ -211,7 +207,7 @@ function search(node: SourceNode): ServiceWork {
   return {
     action: 'searchMessages',
     input: {
-      ...(parts.length > 0 ? { query: `={{ ${JOIN}([${parts.join(', ')}]) }}` } : {}),
+      ...(parts.length > 0 ? { query: `={{ [${parts.join(', ')}].filter(part => part).join(' ') }}` } : {}),
       ...(labelIds ? { labels: readLabels({ ...node, parameters: { labelIds } }) } : {}),
       ...(includeSpamTrash ? { includeSpamTrash } : {}),
       ...demandSimple(node),
