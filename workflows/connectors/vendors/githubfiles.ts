@@ -1,6 +1,6 @@
 import type { ConnectorAction, ConnectorStep } from '../connector.ts'
 import { fileInput, nameInput, objectInput, recordInput, textInput } from '../schemas.ts'
-import { ask, given, OF_REPO, REPO, repository, request } from './githubparts.ts'
+import { askGithub, given, OF_REPO, REPO, repository, request } from './githubparts.ts'
 
 const path = nameInput('Path', 'Where the file is, such as docs/readme.md.')
 const ref = {
@@ -22,7 +22,7 @@ const committed = given('message', 'branch', 'author', 'committer')
 
 /** The file as it is before the change: every attempt goes on with the version that the first one saw. */
 const before = (takes: number[] = []): ConnectorStep =>
-  ask({
+  askGithub({
     ...{ name: 'before', method: 'GET', path: PATH, query: { ref: '{{ $input.branch }}' }, keep: true },
     ...(takes.length > 0 ? { takes } : {}),
   })
@@ -32,12 +32,12 @@ const before = (takes: number[] = []): ConnectorStep =>
  * that one.
  */
 const recovered: ConnectorAction['steps'] = [
-  ask({
+  askGithub({
     ...{ name: 'there', when: '$args.write.status >= 400', method: 'GET', path: PATH },
     query: { ref: '{{ $input.branch }}' },
     takes: [404],
   }),
-  ask({
+  askGithub({
     ...{ name: 'commits', when: '$args.write.status >= 400', method: 'GET', path: `${REPO}/commits` },
     query: { path: '{{ $input.path }}', sha: '{{ $input.branch }}', per_page: '1' },
   }),
@@ -57,7 +57,7 @@ const RESULT = '$exists($nodes.recovered) ? $nodes.recovered : $nodes.write'
 
 /** A commit of a file. With `sha` it takes the place of that version alone. */
 const write = (sha: string | null, when?: string): ConnectorStep =>
-  ask({
+  askGithub({
     ...{ name: 'write', method: 'PUT', path: PATH, ...(when === undefined ? {} : { when }) },
     body: { ...committed, content: '{{ $nodes.content.base64 }}', ...(sha === null ? {} : { sha }) },
     done: [409, 422],
@@ -100,7 +100,7 @@ export const FILES_OF_GITHUB: Record<string, ConnectorAction> = {
       OF_REPO,
     ),
     steps: [
-      ask({
+      askGithub({
         ...{
           name: 'inside',
           when: '$length($input.path) > 0',
@@ -109,7 +109,7 @@ export const FILES_OF_GITHUB: Record<string, ConnectorAction> = {
           query: given('ref'),
         },
       }),
-      ask({
+      askGithub({
         ...{ name: 'top', when: '$not($length($input.path) > 0)', method: 'GET' },
         ...{ path: `${REPO}/contents`, query: given('ref') },
       }),
@@ -152,7 +152,7 @@ export const FILES_OF_GITHUB: Record<string, ConnectorAction> = {
     input: objectInput({ ...repository, path, ...commit }, WRITES),
     steps: [
       before(),
-      ask({
+      askGithub({
         ...{ name: 'delete', method: 'DELETE', path: PATH },
         body: { ...committed, sha: '{{ $nodes.before.sha }}' },
         done: [404],

@@ -8,7 +8,7 @@ export const repository = {
 export const REPO = '/repos/{{ $input.owner }}/{{ $input.repo }}'
 
 /** A request as GitHub wants it. */
-export const ask = (step: ConnectorStep): ConnectorStep => ({
+export const askGithub = (step: ConnectorStep): ConnectorStep => ({
   ...step,
   headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28', ...step.headers },
 })
@@ -31,7 +31,7 @@ export function request(
     summary,
     safety,
     input: objectInput(properties, required),
-    steps: [ask({ name: 'ask', ...step })],
+    steps: [askGithub({ name: 'ask', ...step })],
   }
 }
 
