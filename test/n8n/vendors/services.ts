@@ -2,7 +2,15 @@ import type { Answer, Asked } from '../mock.ts'
 import type { VendorAsking } from './vendors.ts'
 
 /** How many at once, and what says only what is there without it. */
-const IDLE = new Set(['per_page', 'maxResults', 'timeZone', 'id'])
+const IDLE = new Set([
+  'per_page',
+  'maxResults',
+  'timeZone',
+  'id',
+  'supportsAllDrives',
+  'fields',
+  'conferenceDataVersion',
+])
 
 /** What GitHub or one of Google's services was asked: with times as instants, and without marks of n8n or Perdure. */
 export function readServiceAsking({ path, query, body, method }: Asked): VendorAsking {
@@ -15,11 +23,15 @@ export function readServiceAsking({ path, query, body, method }: Asked): VendorA
   )
   const plain = JSON.stringify(Object.fromEntries(entries), (key, value) => {
     if (key === 'conferenceData') return true
+    if (typeof value === 'number') return String(value)
     return typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)
       ? new Date(value).toISOString()
       : value
   })
-  return { asked: `${vendor}: ${method} ${decodeURIComponent(rest.join('/'))}`, body: JSON.parse(plain) }
+  return {
+    asked: `${vendor}: ${method} ${decodeURIComponent(rest.join('/')).replace(/\/$/, '')}`,
+    body: JSON.parse(plain),
+  }
 }
 
 const EVENT = {

@@ -324,7 +324,7 @@ test.each([
   [
     { title: 'T', body: '={{ $json.b }}', labels: [{ label: 'bug' }], assignees: [] },
     'createIssue',
-    { title: 'T', body: '={{ $json.b }}', labels: ['bug'], assignees: [] },
+    { title: 'T', body: expect.stringContaining('($json.b)'), labels: ['bug'], assignees: [] },
   ],
   [
     {

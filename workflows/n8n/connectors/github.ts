@@ -47,7 +47,12 @@ const releaseOf = ({ parameters }: SourceNode): Fields => ({
 })
 const reviewOf = ({ parameters }: SourceNode): Fields => ({ review: keepTexts(parameters.reviewId ?? '') })
 const workflowOf = ({ parameters }: SourceNode): Fields => ({ workflow: readLocator(parameters.workflowId) })
-const saidOf = ({ parameters }: SourceNode): Fields => ({ body: keepText(parameters.body ?? '') })
+/** A text, which may be a number in n8n. */
+const wordsOf = (given: unknown) =>
+  isTemplate(given)
+    ? `={{ (text => typeof text === 'number' ? String(text) : text)(${writeCode(given)}) }}`
+    : keepText(given ?? '')
+const saidOf = ({ parameters }: SourceNode): Fields => ({ body: wordsOf(parameters.body) })
 const mostOf = (node: SourceNode): Fields => readMost(node, { limit: 50 })
 const filters = (key: string) => (node: SourceNode) => ({
   ...keepGiven(readOptionFields(node, key)),
@@ -86,8 +91,8 @@ const OPERATIONS: Record<string, WorkReader> = {
   'file.get': readFile,
   'file.list': (node) => ({ action: 'listFiles', input: { ...of(node), ...pathOf(node) } }),
   'issue.create': plain('createIssue', ({ parameters }) => ({
-    title: keepText(parameters.title ?? ''),
-    ...(parameters.body ? { body: keepText(parameters.body) } : {}),
+    title: wordsOf(parameters.title),
+    ...(parameters.body ? { body: wordsOf(parameters.body) } : {}),
     labels: namesOf(parameters.labels, 'label'),
     assignees: namesOf(parameters.assignees, 'assignee'),
   })),
