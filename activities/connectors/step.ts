@@ -149,7 +149,7 @@ function saveFile({ files }: NodeContext, step: ConnectorStep, name: string) {
     saveBytes: MAX_FILE_BYTES,
     save: ({ status, headers }) => {
       if (status >= 300) return undefined
-      const mimeType = headers['content-type'] ?? 'application/octet-stream'
+      const mimeType = step.fileType ?? headers['content-type'] ?? 'application/octet-stream'
       return async (body) => {
         saving.file = await files.store({ name, mimeType }, body)
       }

@@ -106,7 +106,7 @@ async function compareCase(host: Host, mock: Mock, one: Case, recorded: Answers)
 const keys = new WeakMap<Host, Promise<Record<string, string>>>()
 
 async function keepKeysFor(name: string, host: Host, mock: Mock): Promise<Record<string, string>> {
-  if (/^(agents|messages|google|airtable|notion)-/.test(name)) return keepKeys(host, mock)
+  if (/^(agents|messages|google|airtable|notion|github)-/.test(name)) return keepKeys(host, mock)
   return isOfSql(name) ? keepSqlKeys(host, mock) : {}
 }
 

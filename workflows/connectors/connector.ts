@@ -86,6 +86,8 @@ export type ConnectorStep = {
   answer?: 'json' | 'text' | 'file'
   /** The name of the file that the answer becomes. */
   fileName?: Template
+  /** The type of that file, where the answer's own says something else. */
+  fileType?: string
   /** Statuses of 400 and more that are an answer like any other. */
   takes?: readonly number[]
   /**

@@ -126,6 +126,8 @@ test('files are listed page by page, and changed', async () => {
   ).toMatchObject(access)
   expect(vendor.asked.at(-1)?.query.get('sendNotificationEmail')).toBe('false')
   expect((await act('createDocument', { name: 'Doc', text: 'x' })).output.mimeType).toMatch(/document$/)
+  expect((await act('createDocument', { name: 'Empty' })).output).toMatchObject({ name: 'Empty' })
+  expect(vendor.asked.at(-1)?.method).toBe('POST')
 })
 
 test('a delete whose answer is lost has deleted, and one of nothing is a failure', async () => {

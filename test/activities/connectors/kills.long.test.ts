@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { createCalendar } from '../../support/connectors/calendar.ts'
 import { createDrive } from '../../support/connectors/drive.ts'
+import { createRepository } from '../../support/connectors/github.ts'
 import { type Asked, type Reply, startVendor } from '../../support/connectors/vendor.ts'
 import { startInstallation } from '../../support/engine/installation.ts'
 import { keep } from '../../support/keep.ts'
@@ -62,4 +64,25 @@ test('an action of three requests goes on at the one that is missing, with the s
     expect([...drive.files.values()].map(({ id, content }) => [id, content])).toEqual([['id-1', 'the text']])
     expect(vendor.asked.filter(({ path }) => path.endsWith('/generateIds'))).toHaveLength(1)
   }
+})
+
+test('an event and a commit are there once after the worker was killed', { tags: 'long' }, async () => {
+  const calendar = createCalendar()
+  const dates = await startHanging(({ method }) => method === 'POST', calendar.answer)
+  const event = await killWithin(dates, {
+    ...{ connector: 'google-calendar', action: 'createEvent' },
+    input: { summary: 'Plan', start: '2026-01-31', end: '2026-02-01' },
+  })
+  expect(event.status).toBe('SUCCESS')
+  expect([...calendar.events.values()]).toEqual([event.outputData])
+
+  const repository = createRepository({ 'a.txt': 'old' })
+  const github = await startHanging(({ method }) => method === 'PUT', repository.answer)
+  const { status, outputData } = await killWithin(github, {
+    ...{ connector: 'github', action: 'editFile' },
+    input: { owner: 'ada', repo: 'notes', path: 'a.txt', text: 'new', message: 'Once' },
+  })
+  expect(status).toBe('SUCCESS')
+  expect(outputData).toMatchObject({ content: { path: 'a.txt' }, commit: { message: 'Once' } })
+  expect(repository.commits).toEqual(['Once'])
 })

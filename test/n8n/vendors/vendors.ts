@@ -2,6 +2,7 @@ import { CONNECTOR_HOSTS, listConnectorKeys } from '../../support/connectors/kee
 import type { Answer, Asked } from '../mock.ts'
 import { answerAirtable, readAirtableAsking } from './airtable.ts'
 import { answerNotion, readNotionAsking } from './notion.ts'
+import { answerService, readServiceAsking } from './services.ts'
 
 /** What a vendor of messages was asked, without what n8n and Perdure say in other words. */
 export type VendorAsking = { asked: string; body: unknown }
@@ -117,6 +118,10 @@ export async function readVendorAsking({ path, query, headers, body, method, raw
     const isLooked = method === 'GET' && path.includes('/v1/databases/')
     return { name: isLooked ? undefined : /notion-[a-z0-9-]+/.exec(path + body)?.[0], asking }
   }
+  if (/^\/vendors\/(github|googleapis|docs)\//.test(path)) {
+    const asking = readServiceAsking({ path, query, headers, body, method, raw, type })
+    return { name: /(?:github|google-(?:calendar|docs))-[a-z0-9-]+/.exec(path + body)?.[0], asking }
+  }
   const parts = type.startsWith('multipart/') ? await readParts(raw, type) : undefined
   const isForm = headers['content-type'] === 'application/x-www-form-urlencoded'
   const form = isForm ? Object.fromEntries(new URLSearchParams(body)) : undefined
@@ -195,6 +200,10 @@ export function answerVendor(asked: Asked, own: string): Answer {
     }
     case 'airtable':
       return answerAirtable(asked)
+    case 'github':
+    case 'googleapis':
+    case 'docs':
+      return answerService(asked)
     case 'notion':
       return answerNotion(asked)
     case 'slack':

@@ -9,10 +9,16 @@ export const CONNECTOR_HOSTS: Record<string, string> = {
   'sheets.googleapis.com': 'sheets',
   'api.airtable.com': 'airtable',
   'api.notion.com': 'notion',
+  'api.github.com': 'github',
+  'www.googleapis.com': 'googleapis',
+  'docs.googleapis.com': 'docs',
 }
 
 /** The folders of our connectors at the mock server. */
-const FOLDERS: Record<string, string> = { 'google-sheets': 'sheets', airtable: 'airtable', notion: 'notion' }
+const FOLDERS: Record<string, string> = {
+  ...{ 'google-sheets': 'sheets', airtable: 'airtable', notion: 'notion', github: 'github' },
+  ...{ 'google-calendar': 'googleapis', 'google-drive': 'googleapis', 'google-docs': 'docs' },
+}
 
 /** Credentials of n8n and of Perdure for them. */
 export function listConnectorKeys(url: string): VendorKey[] {
@@ -22,9 +28,18 @@ export function listConnectorKeys(url: string): VendorKey[] {
     oauthTokenData: { access_token: 'token', token_type: 'Bearer' },
   }
   const ours = { token: 'token', allowedHosts: [new URL(url).host] }
-  const google = ['googleSheetsOAuth2Api'].map((type) => ({ id: `google-${type}`, type, theirs }))
+  const google = ['googleSheetsOAuth2Api', 'googleCalendarOAuth2Api', 'googleDocsOAuth2Api'].map((type) => ({
+    id: `google-${type}`,
+    type,
+    theirs,
+  }))
   const plain = [
     { id: 'airtable-key', type: 'airtableTokenApi', theirs: { accessToken: 'token' } },
+    {
+      id: 'github-key',
+      type: 'githubApi',
+      theirs: { server: 'https://api.github.com', user: 'ada', accessToken: 'token' },
+    },
     { id: 'notion-key', type: 'notionApi', theirs: { apiKey: 'token' } },
   ]
   return [...google, ...plain].map((one) => ({ ...one, as: 'HTTP_BEARER', ours }))

@@ -199,3 +199,201 @@ test.each([
   expect(config.input).toEqual({ ...input, ...speaks })
   expect(needs).toMatchObject([{ type: 'notionApi', as: 'NOTION' }])
 })
+
+const calendar = { mode: 'list', value: 'work' }
+const utc = (code: string) => expect.stringMatching(new RegExp(`toUTC.*${code}`, 's'))
+
+test.each([
+  [
+    1.3,
+    {
+      ...{ calendar, start: '={{ $json.from }}', end: '2026-01-31 10:00' },
+      additionalFields: {
+        ...{ summary: '={{ $json.s }}', description: 'D', attendees: ['a@x.test, b@x.test'], color: '3' },
+        ...{ repeatFrecuency: 'weekly', repeatHowManyTimes: 2, guestsCanModify: false },
+        conferenceDataUi: { conferenceDataValues: { conferenceSolution: 'hangoutsMeet' } },
+      },
+      useDefaultReminders: false,
+      remindersUi: { remindersValues: [{ method: 'email', minutes: 5 }] },
+    },
+    'createEvent',
+    {
+      ...{ calendar: 'work', start: utc('json.from'), end: utc('2026-01-31 10:00') },
+      timeZone: '={{ $now.zoneName }}',
+      ...{ summary: '={{ (($json.s)) || null }}', description: 'D', color: '3' },
+      attendees: ['a@x.test', 'b@x.test'],
+      recurrence: expect.stringMatching(/FREQ=.*"weekly".*COUNT=.*"2"/s),
+      reminders: { useDefault: false, overrides: [{ method: 'email', minutes: 5 }] },
+      conference: 'hangoutsMeet',
+    },
+  ],
+  [
+    1.3,
+    { calendar, additionalFields: { allday: 'yes' } },
+    'createEvent',
+    {
+      calendar: 'work',
+      start: expect.stringMatching(/yyyy-MM-dd'\).*\$now/s),
+      end: expect.stringContaining("$now.plus(1, 'hour')"),
+      timeZone: '={{ $now.zoneName }}',
+    },
+  ],
+  [
+    1,
+    {
+      ...{ operation: 'getAll', calendar: 'a%40x.test', returnAll: true },
+      options: { timeMin: '={{ $now }}', singleEvents: true, fields: '=items(summary, start(dateTime))' },
+    },
+    'listEvents',
+    { calendar: 'a@x.test', single: true, from: utc('now'), fields: 'summary,start(dateTime)' },
+  ],
+  [
+    1.3,
+    { operation: 'getAll', calendar, limit: 5, options: {} },
+    'listEvents',
+    { calendar: 'work', single: true, from: utc('now'), to: utc('week: 1'), limit: 5 },
+  ],
+  [
+    1.2,
+    {
+      ...{ operation: 'update', calendar, eventId: '={{ $json.id }}' },
+      updateFields: {
+        start: '={{ $json.t }}',
+        attendeesUi: { values: { attendees: ['={{ $json.mail }}'] } },
+      },
+    },
+    'updateEvent',
+    {
+      ...{
+        calendar: 'work',
+        event: '={{ $json.id }}',
+        start: utc('json.t'),
+        timeZone: '={{ $now.zoneName }}',
+      },
+      ...{ attendees: expect.stringContaining('$json.mail'), addAttendees: true },
+    },
+  ],
+  [1, { operation: 'delete', calendar, eventId: 'e1' }, 'deleteEvent', { calendar: 'work', event: 'e1' }],
+  [
+    1.3,
+    { resource: 'calendar', calendar, timeMin: '={{ $json.a }}', timeMax: '={{ $json.b }}', options: {} },
+    'findBusyTimes',
+    { calendar: 'work', from: utc('json.a'), to: utc('json.b'), timeZone: '={{ $now.zoneName }}' },
+  ],
+])('Google Calendar of version %s with %j becomes %s', (version, parameters, action, input) => {
+  const { config, needs } = importNode('googleCalendar', version, parameters)
+  expect(config).toMatchObject({ connector: 'google-calendar', action })
+  expect(config.input).toEqual(input)
+  expect(needs).toMatchObject([{ type: 'googleCalendarOAuth2Api', as: 'OAUTH2' }])
+})
+
+const mine = {
+  owner: { mode: 'url', value: 'https://github.com/ada' },
+  repository: { mode: 'list', value: 'notes' },
+}
+const ours = { owner: 'ada', repo: 'notes' }
+
+test.each([
+  [
+    { resource: 'file', operation: 'get', filePath: '=a/{{ $json.n }}.json', asBinaryProperty: false },
+    'getFile',
+    { path: expect.stringContaining('$json.n') },
+  ],
+  [
+    { resource: 'file', filePath: 'a/', fileContent: '={{ $json.t }}', commitMessage: 'M' },
+    'createFile',
+    {
+      path: 'a',
+      message: 'M',
+      text: expect.stringContaining('? null : text)(($json.t)'),
+      base64: expect.any(String),
+    },
+  ],
+  [
+    {
+      ...{ resource: 'file', operation: 'edit', filePath: 'a', binaryData: true, commitMessage: 'M' },
+      additionalParameters: { branch: { branch: 'dev' }, author: { name: 'A', email: 'a@x.test' } },
+    },
+    'editFile',
+    {
+      ...{ path: 'a', message: 'M', file: '={{ $binary["data"] }}', branch: 'dev' },
+      author: { name: 'A', email: 'a@x.test' },
+    },
+  ],
+  [{ resource: 'file', operation: 'list', filePath: '/' }, 'listFiles', { path: '={{ "" }}' }],
+  [
+    { title: 'T', body: '={{ $json.b }}', labels: [{ label: 'bug' }], assignees: [] },
+    'createIssue',
+    { title: 'T', body: expect.stringContaining('($json.b)'), labels: ['bug'], assignees: [] },
+  ],
+  [
+    {
+      operation: 'edit',
+      issueNumber: '={{ $json.n }}',
+      editFields: { state: 'closed', assignees: [{ assignee: 'a' }] },
+    },
+    'editIssue',
+    { issue: '={{ $json.n }}', state: 'closed', assignees: ['a'] },
+  ],
+  [{ operation: 'createComment', issueNumber: 4, body: 'x' }, 'commentOnIssue', { issue: 4, body: 'x' }],
+  [
+    { resource: 'repository', limit: 10, getRepositoryIssuesFilters: { sort: 'created', labels: '' } },
+    'listIssues',
+    { sort: 'created', limit: 10 },
+  ],
+  [
+    { resource: 'review', event: 'requestChanges', body: 'no', pullRequestNumber: 5, additionalFields: {} },
+    'createReview',
+    { pull: 5, event: 'REQUEST_CHANGES', body: 'no' },
+  ],
+  [
+    { resource: 'release', releaseTag: 'v1', additionalFields: { draft: true } },
+    'createRelease',
+    { tag_name: 'v1', draft: true },
+  ],
+])('GitHub with %j becomes %s', (parameters, action, input) => {
+  const { config, needs } = importNode('github', 1.1, { ...mine, ...parameters })
+  expect(config).toMatchObject({ connector: 'github', action })
+  expect(config.input).toEqual({ ...ours, ...input })
+  expect(needs).toMatchObject([{ type: 'githubApi' }])
+})
+
+const doc = { documentURL: 'https://docs.google.com/document/d/d-1/edit' }
+
+test.each([
+  [{ operation: 'get', ...doc }, 'google-docs', 'readText', { document: 'd-1', tables: false }],
+  [{ operation: 'get', simple: false, documentURL: 'd1' }, 'google-docs', 'getDocument', { document: 'd1' }],
+  [
+    {
+      ...{ operation: 'update', documentURL: '={{ $json.id }}' },
+      actionsUi: {
+        actionFields: [
+          { action: 'insert', text: '={{ $json.t }}' },
+          { action: 'replaceAll', text: 'a', replaceText: 'b', matchCase: true },
+          { object: 'pageBreak', action: 'insert', locationChoice: 'location', index: 3 },
+        ],
+      },
+    },
+    'google-docs',
+    'updateDocument',
+    {
+      document: expect.stringContaining('$json.id'),
+      requests: [
+        { insertText: { text: '={{ $json.t }}', endOfSegmentLocation: { segmentId: '' } } },
+        { replaceAllText: { replaceText: 'b', containsText: { text: 'a', matchCase: true } } },
+        { insertPageBreak: { location: { segmentId: '', index: 3 } } },
+      ],
+    },
+  ],
+  [
+    { title: 'T', folderId: 'dir' },
+    'google-drive',
+    'createDocument',
+    { name: 'T', folder: 'dir', fields: 'kind,id,name,mimeType' },
+  ],
+])('Google Docs with %j becomes %s %s', (parameters, connector, action, input) => {
+  const { config, needs } = importNode('googleDocs', 2, parameters)
+  expect(config).toMatchObject({ connector, action })
+  expect(config.input).toEqual(input)
+  expect(needs).toMatchObject([{ type: 'googleDocsOAuth2Api' }])
+})

@@ -76,19 +76,24 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
     ],
   },
   createDocument: {
-    name: 'Create a document from a text',
-    summary: "Makes a document of Google's own of a text.",
+    name: 'Create a document',
+    summary: "Makes a document of Google's own, of a text or an empty one.",
     safety: 'ONCE',
     input: objectInput(
-      { ...called, text: textInput('Text', 'What stands in the document.'), ...parent, ...fields },
-      ['name', 'text'],
+      {
+        ...called,
+        text: textInput('Text', 'What stands in the document. Nothing, unless it is set.'),
+        ...parent,
+        ...fields,
+      },
+      ['name'],
     ),
     steps: [
       {
         name: 'create',
         method: 'POST',
         path: FILES,
-        query: DRIVES,
+        query: SAID,
         body: {
           name: '{{ $input.name }}',
           parents: '{{ [$input.folder] }}',
@@ -97,6 +102,7 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
       },
       {
         name: 'content',
+        when: '$exists($input.text)',
         method: 'PATCH',
         path: `/upload${FILES}/{{ $nodes.create.id }}`,
         query: { ...SAID, uploadType: 'media' },
@@ -106,6 +112,7 @@ export const FILE_CHANGES: Record<string, ConnectorAction> = {
         repeatable: true,
       },
     ],
+    result: '{{ $exists($nodes.content) ? $nodes.content : $nodes.create }}',
   },
   createFolder: {
     name: 'Create a folder',

@@ -1,4 +1,5 @@
 import { getOwn, isObject } from '../../json.ts'
+import { SERVICE_TOOLS } from '../connectors/tools.ts'
 import { mapDatabaseTool } from '../databases/tools.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
@@ -29,6 +30,7 @@ const TOOL_MAPPERS: Record<string, ToolMapper> = {
   toolCalculator: mapCalculator,
   toolWikipedia: mapWikipedia,
   toolSerpApi: mapSerpApi,
+  ...SERVICE_TOOLS,
 }
 
 /**
@@ -50,7 +52,7 @@ export function mapTools(nodes: SourceNode[], tools: MapperTools, wrapping: bool
   if (differing.length > 0) {
     const message =
       'What its tools answer is told to the model in another form than by n8n: of a request {status, body}, of a database ' +
-      '{rows, rowCount, columns}, of a data table {rows, count}, of a workflow its output, of code what it returns, of a failure {error}. Check that its instructions do not rely on the form.'
+      '{rows, rowCount, columns}, of a data table {rows, count}, of a service what that answers, of a workflow its output, of code what it returns, of a failure {error}. Check that its instructions do not rely on the form.'
     tools.report(
       'parameter',
       'ai_tool',

@@ -1,18 +1,16 @@
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
-import type { MapperTools } from '../mapper.ts'
-import type { MappedNode } from '../parts.ts'
 import { readLocator, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, splitNames } from '../texts.ts'
-import { demandOperation, mapAction, readMost, type ServiceAction } from './action.ts'
+import { demandOperation, readMost, type ServiceReader, type WorkReader } from './action.ts'
 import { omitFields, readTypedColumns } from './columns.ts'
 
 /** Airtable's node. */
-export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
+export const readAirtable: ServiceReader = (node, tools) => {
   const { parameters, version } = node
   const { authentication, resource = 'record', operation: given } = parameters
   const operation = String(given ?? (version < 2 ? 'read' : resource === 'base' ? 'getMany' : 'get'))
-  const table: Record<string, Reader> = version < 2 ? OLD : resource === 'base' ? BASES : RECORDS
+  const table: Record<string, WorkReader> = version < 2 ? OLD : resource === 'base' ? BASES : RECORDS
   const read = demandOperation(table, 'Airtable', { resource, operation }, operation)
   const isByKey = authentication === 'airtableApi' || (authentication === undefined && version < 2)
   if (isByKey) {
@@ -21,10 +19,8 @@ export function mapAirtable(node: SourceNode, tools: MapperTools): MappedNode {
     tools.report('parameter', 'parameters.authentication', message, authentication ?? null)
   }
   const credential = authentication === 'airtableOAuth2Api' ? 'airtableOAuth2Api' : 'airtableTokenApi'
-  return mapAction(node, tools, { connector: 'airtable', credential }, read(node, tools))
+  return { connector: 'airtable', credential, ...read(node, tools) }
 }
-
-type Reader = (node: SourceNode, tools: MapperTools) => ServiceAction
 
 const ID = '[a-zA-Z0-9]{2,}'
 const AT = 'https://airtable.com/'
@@ -54,7 +50,7 @@ const written = (node: SourceNode, without: string[] = []) => {
   return { input: { ...place(node), fields, ...casts, skipEmpty: true }, keys }
 }
 
-const RECORDS: Record<string, Reader> = {
+const RECORDS: Record<string, WorkReader> = {
   get(node) {
     refuseDownload(readOptionFields(node, 'options').downloadFields)
     return { action: 'getRecord', input: { ...place(node), record: idOf(node) }, ...flat(node) }
@@ -104,7 +100,7 @@ const RECORDS: Record<string, Reader> = {
   deleteRecord: (node) => ({ action: 'deleteRecord', input: { ...place(node), record: idOf(node) } }),
 }
 
-const BASES: Record<string, Reader> = {
+const BASES: Record<string, WorkReader> = {
   getMany(node) {
     const { permissionLevel } = readOptionFields(node, 'options')
     if (isTemplate(permissionLevel)) throw new Error('an expression gives the permissions of its bases')
@@ -125,7 +121,7 @@ const oldPlace = ({ parameters }: SourceNode): Fields => ({
 })
 
 /** The first version, which takes fields of the item by their names. */
-const OLD: Record<string, Reader> = {
+const OLD: Record<string, WorkReader> = {
   append(node, { report }) {
     const message =
       'n8n adds the records of ten items by one request, or none of them. Perdure sends one for each item.'

@@ -1,7 +1,7 @@
 import { isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
-import { isTemplate, keepTexts, listObjects, splitNames, writeCode } from '../texts.ts'
+import { isTemplate, keepTexts, listObjects, plainText, splitNames, writeCode } from '../texts.ts'
 
 /** What n8n's editor of columns writes, and by which columns it looks for a row. */
 export type Columns = {
@@ -19,21 +19,29 @@ export function readTypedColumns(
   isLoose: boolean,
   without: string[] = [],
 ): Columns {
-  if (isTemplate(parameters.columns)) throw new Error('an expression gives all of its columns')
-  const { mappingMode = 'defineBelow', value, schema, matchingColumns } = objectOf(parameters.columns)
-  if (isTemplate(mappingMode)) throw new Error('an expression says how its columns are given')
-  const keys = Array.isArray(matchingColumns) ? matchingColumns.map(String) : []
-  if (keys.some(isTemplate)) throw new Error('an expression names the columns to find the row by')
-  if (mappingMode === 'autoMapInputData') {
+  const { isAuto, value, schema, keys } = readMapping(parameters)
+  if (isAuto) {
     const left = [...without, ...splitNames(objectOf(parameters.options).ignoreFields)]
     return { fields: omitFields(left), keys }
   }
-  if (isTemplate(value)) throw new Error('an expression gives all of its values')
-  if (!isObject(value)) throw new Error('it has no values to write')
   const types = new Map(listObjects(schema).map(({ id, type }) => [id, String(type)]))
   const written = Object.entries(value).filter(([key]) => !without.includes(key))
   const fields = written.map(([key, given]) => [key, readTyped(given, types.get(key), isLoose)])
   return { fields: Object.fromEntries(fields), keys }
+}
+
+/** What n8n's editor of columns says. Without `isAuto`, which writes the item as it is, there are values. */
+export function readMapping({ columns }: Fields) {
+  if (isTemplate(columns)) throw new Error('an expression gives all of its columns')
+  const { mappingMode = 'defineBelow', value, schema, matchingColumns } = objectOf(columns)
+  if (isTemplate(mappingMode)) throw new Error('an expression says how its columns are given')
+  const given = Array.isArray(matchingColumns) ? matchingColumns : []
+  if (isTemplate(matchingColumns) || given.some(isTemplate))
+    throw new Error('an expression names the columns to find the row by')
+  const isAuto = mappingMode === 'autoMapInputData'
+  if (!isAuto && isTemplate(value)) throw new Error('an expression gives all of its values')
+  if (!isAuto && !isObject(value)) throw new Error('it has no values to write')
+  return { isAuto, value: objectOf(value), schema, keys: given.map((key) => plainText(key) ?? '') }
 }
 
 /** An expression for the item without some of its fields. */

@@ -3,15 +3,20 @@ import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { fileOf } from '../nodes/fileparts.ts'
-import type { MappedNode } from '../parts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { demandOperation, readMost } from './action.ts'
-import { type GoogleAction, mapGoogle } from './google.ts'
+import {
+  demandOperation,
+  readGoogleSignIn,
+  readMost,
+  type ServiceReader,
+  type ServiceWork,
+  type WorkReader,
+} from './action.ts'
 
 /** Google's Drive. */
-export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode {
+export const readGoogleDrive: ServiceReader = (node, tools) => {
   const { parameters, version } = node
   if (version < 3)
     throw new Error(
@@ -21,17 +26,11 @@ export function mapGoogleDrive(node: SourceNode, tools: MapperTools): MappedNode
   const { resource = 'file' } = parameters
   const operation = parameters.operation ?? usual[String(resource)]
   const read = demandOperation(OPERATIONS, 'Google Drive', { resource, operation })
-  return mapGoogle(
-    node,
-    tools,
-    { connector: 'google-drive', oauth: 'googleDriveOAuth2Api' },
-    read(node, tools),
-  )
+  const credential = readGoogleSignIn(node, 'googleDriveOAuth2Api')
+  return { connector: 'google-drive', credential, ...read(node, tools) }
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
-
-const OPERATIONS: Record<string, Reader> = {
+const OPERATIONS: Record<string, WorkReader> = {
   'file.download': download,
   'file.upload': upload,
   'file.createFromText': createFromText,
@@ -83,7 +82,7 @@ function readMore(options: Fields, report: ProblemReporter, known: string[] = []
   }
 }
 
-function download(node: SourceNode, { report }: MapperTools): GoogleAction {
+function download(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { binaryPropertyName, googleFileConversion, fileName, ...rest } = readOptionFields(node, 'options')
   readMore(rest, report)
   const { docsToFormat, sheetsToFormat, slidesToFormat, drawingsToFormat } = objectOf(
@@ -106,7 +105,7 @@ function download(node: SourceNode, { report }: MapperTools): GoogleAction {
   }
 }
 
-function upload(node: SourceNode, { report }: MapperTools): GoogleAction {
+function upload(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { parameters } = node
   const { simplifyOutput, ...options } = readOptionFields(node, 'options')
   if (isTemplate(simplifyOutput)) throw new Error('an expression says what it puts out')
@@ -122,7 +121,7 @@ function upload(node: SourceNode, { report }: MapperTools): GoogleAction {
   }
 }
 
-function createFromText(node: SourceNode, { report }: MapperTools): GoogleAction {
+function createFromText(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { parameters } = node
   const { convertToGoogleDocument = false, ...options } = readOptionFields(node, 'options')
   if (isTemplate(convertToGoogleDocument)) throw new Error('an expression says whether it makes a document')
@@ -136,7 +135,7 @@ function createFromText(node: SourceNode, { report }: MapperTools): GoogleAction
   return { action: 'createDocument', input: { ...own, text: text === '' ? '={{ "" }}' : text } }
 }
 
-function copy(node: SourceNode, { report }: MapperTools): GoogleAction {
+function copy(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { parameters } = node
   const { sameFolder = true, fileId, name } = parameters
   const { copyRequiresWriterPermission, description, ...options } = readOptionFields(node, 'options')
@@ -156,7 +155,7 @@ function copy(node: SourceNode, { report }: MapperTools): GoogleAction {
   }
 }
 
-function remove(node: SourceNode, file: unknown, key: string): GoogleAction {
+function remove(node: SourceNode, file: unknown, key: string): ServiceWork {
   const { deletePermanently = false } = readOptionFields(node, 'options')
   if (isTemplate(deletePermanently)) throw new Error('an expression says whether it is deleted for good')
   return {
@@ -166,7 +165,7 @@ function remove(node: SourceNode, file: unknown, key: string): GoogleAction {
   }
 }
 
-function share(node: SourceNode): GoogleAction {
+function share(node: SourceNode): ServiceWork {
   const { fileId, folderNoRootId, resource = 'file' } = node.parameters
   const permission = objectOf(objectOf(node.parameters.permissionsUi).permissionsValues)
   const given = { ...permission, ...readOptionFields(node, 'options') }
@@ -183,7 +182,7 @@ function share(node: SourceNode): GoogleAction {
   }
 }
 
-function update(node: SourceNode, { report }: MapperTools): GoogleAction {
+function update(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { parameters } = node
   const { fields, trashed, ...options } = readOptionFields(node, 'options')
   const { changeFileContent = false, inputDataFieldName, newUpdatedFileName } = parameters
@@ -214,7 +213,7 @@ function joinFields(fields: unknown): string {
 const FOLDER = 'application/vnd.google-apps.folder'
 const ESCAPE = String.raw`.replace(/[\\']/g, sign => '\\' + sign)`
 
-function search(node: SourceNode): GoogleAction {
+function search(node: SourceNode): ServiceWork {
   const { parameters } = node
   const { searchMethod = 'name', queryString = '' } = parameters
   const {
@@ -256,7 +255,7 @@ function search(node: SourceNode): GoogleAction {
   }
 }
 
-function createFolder(node: SourceNode): GoogleAction {
+function createFolder(node: SourceNode): ServiceWork {
   const { parameters } = node
   const { folderColorRgb, simplifyOutput = true } = readOptionFields(node, 'options')
   if (isTemplate(simplifyOutput)) throw new Error('an expression says what it puts out')

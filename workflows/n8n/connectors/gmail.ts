@@ -2,15 +2,20 @@ import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { sentFilesOf } from '../nodes/fileparts.ts'
-import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { readOptionFields, reportAttribution } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, writeCode } from '../texts.ts'
-import { demandOperation, readMost } from './action.ts'
-import { type GoogleAction, mapGoogle } from './google.ts'
+import {
+  demandOperation,
+  readGoogleSignIn,
+  readMost,
+  type ServiceReader,
+  type ServiceWork,
+  type WorkReader,
+} from './action.ts'
 
 /** Google's mail. */
-export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
+export const readGmail: ServiceReader = (node, tools) => {
   const { parameters, version } = node
   if (version < 2)
     throw new Error(
@@ -22,15 +27,14 @@ export function mapGmail(node: SourceNode, tools: MapperTools): MappedNode {
   if (operation === 'sendAndWait')
     throw new Error('it sends a mail and waits for the answer: use a CONNECTOR and an APPROVAL')
   const read = demandOperation(OPERATIONS, 'Gmail', { resource, operation })
-  return mapGoogle(node, tools, { connector: 'gmail', oauth: 'gmailOAuth2' }, read(node, tools))
+  const credential = readGoogleSignIn(node, 'gmailOAuth2')
+  return { connector: 'gmail', credential, ...read(node, tools) }
 }
-
-type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
 
 const idOf = ({ parameters }: SourceNode) => ({ message: keepText(parameters.messageId) })
 const SUCCESS = '{"success": true}'
 
-const OPERATIONS: Record<string, Reader> = {
+const OPERATIONS: Record<string, WorkReader> = {
   'message.send': send,
   'message.reply': reply,
   'message.get': (node) => ({ action: 'getMessage', input: { ...idOf(node), ...demandSimple(node) } }),
@@ -109,7 +113,7 @@ function reportLine(node: SourceNode, tools: MapperTools, options: Fields): void
     reportAttribution(tools, 'parameters.options.appendAttribution')
 }
 
-function send(node: SourceNode, tools: MapperTools): GoogleAction {
+function send(node: SourceNode, tools: MapperTools): ServiceWork {
   const { senderName, ...options } = readOptionFields(node, 'options')
   reportLine(node, tools, options)
   return {
@@ -123,7 +127,7 @@ function send(node: SourceNode, tools: MapperTools): GoogleAction {
   }
 }
 
-function reply(node: SourceNode, tools: MapperTools): GoogleAction {
+function reply(node: SourceNode, tools: MapperTools): ServiceWork {
   const {
     replyToSenderOnly = false,
     senderName,
@@ -153,7 +157,7 @@ function reply(node: SourceNode, tools: MapperTools): GoogleAction {
   }
 }
 
-function createDraft(node: SourceNode, tools: MapperTools): GoogleAction {
+function createDraft(node: SourceNode, tools: MapperTools): ServiceWork {
   const { sendTo, fromAlias, threadId, ...options } = readOptionFields(node, 'options')
   if (threadId)
     throw new Error('it puts the draft into a thread: answer by a CONNECTOR of gmail with replyMessage')
@@ -170,7 +174,16 @@ function createDraft(node: SourceNode, tools: MapperTools): GoogleAction {
   }
 }
 
-function search(node: SourceNode): GoogleAction {
+/** The word of a search for a time, which n8n reads as a date, or else as seconds or milliseconds. */
+function writeTime(word: string, given: unknown): string {
+  const date = 'DateTime.isDateTime(given) ? given : DateTime.fromISO(String(given).trim())'
+  const number = 'String(given).length < 12 ? parseInt(given) : Math.floor(parseInt(given) / 1000)'
+  const seconds = `Math.round((${date}).toSeconds()) || (${number})`
+  const made = `(seconds => seconds ? '${word}:' + seconds : $fail('it searches by what is no date'))(${seconds})`
+  return `(given => given === null || given === undefined || given === '' ? '' : ${made})(${writeCode(given)}\n)`
+}
+
+function search(node: SourceNode): ServiceWork {
   const {
     q,
     labelIds,
@@ -182,16 +195,14 @@ function search(node: SourceNode): GoogleAction {
     includeDrafts,
     ...rest
   } = readOptionFields(node, 'filters')
-  if (receivedAfter || receivedBefore)
-    throw new Error(
-      'it names dates, which n8n turns into seconds: write them into the search, as in after:1735689600',
-    )
   if (includeDrafts !== undefined || Object.keys(rest).length > 0 || isTemplate(readStatus))
     throw new Error('it searches by something else than the words of a search: use a CONNECTOR of gmail')
   const parts = [
     ...(q ? [`String(${writeCode(q)} ?? '')`] : []),
     ...(sender ? [`'from:' + ${writeCode(sender)}`] : []),
     ...(readStatus && readStatus !== 'both' ? [JSON.stringify(`is:${readStatus}`)] : []),
+    ...(receivedAfter ? [writeTime('after', receivedAfter)] : []),
+    ...(receivedBefore ? [writeTime('before', receivedBefore)] : []),
   ]
   return {
     action: 'searchMessages',

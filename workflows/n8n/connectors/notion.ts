@@ -1,18 +1,16 @@
 import { getOwn, isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
-import type { MapperTools } from '../mapper.ts'
-import type { MappedNode } from '../parts.ts'
 import { readOptionFields } from '../send/messenger.ts'
 import { isTemplate, keepText, keepTexts, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
-import { demandOperation, mapAction, readMost, type ServiceAction } from './action.ts'
+import { demandOperation, readMost, type ServiceReader, type ServiceWork, type WorkReader } from './action.ts'
 import { readBlocks, readFilterCondition, readKey, readProperties } from './notionvalues.ts'
 
 /** The version of the API that n8n speaks, in which texts and blocks have other names than in later ones. */
 const VERSION = { notionVersion: '2021-08-16' }
 
 /** Notion's node. */
-export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
+export const readNotion: ServiceReader = (node, tools) => {
   const { parameters, version } = node
   if (version < 2 || version >= 3)
     throw new Error(
@@ -22,28 +20,13 @@ export function mapNotion(node: SourceNode, tools: MapperTools): MappedNode {
   const operation = parameters.operation ?? getOwn<string>(USUAL, String(resource))
   const read = demandOperation(OPERATIONS, 'Notion', { resource, operation })
   const credential = authentication === 'oAuth2' ? 'notionOAuth2Api' : 'notionApi'
-  const mapped = read(node)
-  if (JSON.stringify(mapped.input).includes('DateTime.')) {
-    const message =
-      'Dates without a zone are read in UTC, and in n8n in the time zone of the workflow: write dates with their zone.'
-    tools.report('parameter', 'parameters', message, null)
-  }
-  return mapAction(
-    node,
-    tools,
-    { connector: 'notion', credential },
-    {
-      ...mapped,
-      input: { ...mapped.input, ...VERSION },
-    },
-  )
+  const work = read(node, tools)
+  return { connector: 'notion', credential, ...work, input: { ...work.input, ...VERSION } }
 }
 
 const USUAL = { page: 'create', databasePage: 'create', block: 'append', database: 'get', user: 'get' }
 
-type Reader = (node: SourceNode) => ServiceAction
-
-const OPERATIONS: Record<string, Reader> = {
+const OPERATIONS: Record<string, WorkReader> = {
   'databasePage.create': (node) => {
     const { title, propertiesUi } = node.parameters
     return {
@@ -139,10 +122,10 @@ const OPERATIONS: Record<string, Reader> = {
   'user.getAll': (node) => ({ action: 'listUsers', input: readMost(node, { limit: 50 }) }),
 }
 
-/** Dates without a zone are in UTC here, as all of an imported workflow that names none. */
-const ZONE = 'UTC'
+/** The time zone of the workflow, by Luxon's name for it. */
+const ZONE = 'default'
 
-function searchFor(node: SourceNode, more: Fields): ServiceAction {
+function searchFor(node: SourceNode, more: Fields): ServiceWork {
   const { sort } = readOptionFields(node, 'options')
   const { sortValue } = objectOf(sort)
   const { text } = node.parameters

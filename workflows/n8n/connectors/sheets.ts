@@ -2,7 +2,6 @@ import { isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
-import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
 import {
@@ -15,12 +14,18 @@ import {
   writeCode,
   writeLiteral,
 } from '../texts.ts'
-import { demandOperation } from './action.ts'
-import { type GoogleAction, mapGoogle } from './google.ts'
+import {
+  demandOperation,
+  ITEMS,
+  readGoogleSignIn,
+  type ServiceReader,
+  type ServiceWork,
+  type WorkReader,
+} from './action.ts'
 import { readSheetColumns } from './sheetcolumns.ts'
 
 /** Google's sheets. */
-export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNode {
+export const readGoogleSheets: ServiceReader = (node, tools) => {
   const { parameters, version } = node
   const { resource = 'sheet', operation: given } = parameters
   if (version < 3)
@@ -29,17 +34,11 @@ export function mapGoogleSheets(node: SourceNode, tools: MapperTools): MappedNod
     )
   const operation = given ?? (resource === 'spreadsheet' ? 'create' : 'read')
   const read = demandOperation(OPERATIONS, 'Google Sheets', { resource, operation })
-  return mapGoogle(
-    node,
-    tools,
-    { connector: 'google-sheets', oauth: 'googleSheetsOAuth2Api' },
-    read(node, tools),
-  )
+  const credential = readGoogleSignIn(node, 'googleSheetsOAuth2Api')
+  return { connector: 'google-sheets', credential, ...read(node, tools) }
 }
 
-type Reader = (node: SourceNode, tools: MapperTools) => GoogleAction
-
-const OPERATIONS: Record<string, Reader> = {
+const OPERATIONS: Record<string, WorkReader> = {
   'sheet.read': readRows,
   'sheet.append': (node, tools) => writeRows(node, tools, 'append'),
   'sheet.update': (node, tools) => writeRows(node, tools, 'update'),
@@ -86,7 +85,7 @@ function readSheet(given: unknown): unknown {
   return id === undefined ? writeLiteral(text) : `gid=${id}`
 }
 
-function readRows(node: SourceNode, { report }: MapperTools): GoogleAction {
+function readRows(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { version, parameters } = node
   const options = readOptionFields(node, 'options')
   const { dataLocationOnSheet, outputFormatting, returnFirstMatch, returnAllMatches, ...rest } = options
@@ -167,7 +166,7 @@ function readPlace(given: Fields, report: MapperTools['report']): Fields {
 const ACTIONS = { append: 'appendRows', update: 'updateRows', appendOrUpdate: 'upsertRows' }
 const EXTRA: Record<string, string> = { insertInNewColumn: 'add', ignoreIt: 'ignore', error: 'refuse' }
 
-function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof typeof ACTIONS): GoogleAction {
+function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof typeof ACTIONS): ServiceWork {
   const { version } = node
   if (version < 4)
     throw new Error(
@@ -194,7 +193,7 @@ function writeRows(node: SourceNode, { report }: MapperTools, operation: keyof t
     action: ACTIONS[operation],
     input: {
       ...placeOf(node),
-      rows: '{{ $input.items }}',
+      rows: ITEMS,
       ...key,
       ...(headerRow === undefined ? {} : { headerRow: keepNumber(headerRow, 1) }),
       ...(firstDataRow === undefined || operation === 'append'
@@ -231,10 +230,10 @@ function reportWriting({ parameters }: SourceNode, report: MapperTools['report']
   }
 }
 
-function clearCells(node: SourceNode): GoogleAction {
+function clearCells(node: SourceNode): ServiceWork {
   const { clear = 'wholeSheet', keepFirstRow = false, range, startIndex } = node.parameters
   const { rowsToDelete = 1, columnsToDelete = 1 } = node.parameters
-  const done = (more: Fields): GoogleAction => ({
+  const done = (more: Fields): ServiceWork => ({
     action: 'clearCells',
     input: { ...placeOf(node), ...more },
     passes: true,
@@ -272,7 +271,7 @@ function nameColumn(at: number): string {
   return (rest > 0 ? nameColumn(rest) : '') + String.fromCharCode(65 + ((at - 1) % 26))
 }
 
-function deleteCells(node: SourceNode, { report }: MapperTools): GoogleAction {
+function deleteCells(node: SourceNode, { report }: MapperTools): ServiceWork {
   const { toDelete = 'rows', startIndex, numberToDelete = 1 } = node.parameters
   if (isTemplate(toDelete)) throw new Error('an expression says whether it deletes rows or columns')
   const message =
@@ -290,7 +289,7 @@ function deleteCells(node: SourceNode, { report }: MapperTools): GoogleAction {
   }
 }
 
-function createSheet(node: SourceNode): GoogleAction {
+function createSheet(node: SourceNode): ServiceWork {
   const { tabColor, ...properties } = readOptionFields(node, 'options')
   if (tabColor) throw new Error('it gives the sheet a colour: set that by a createSheet with its properties')
   return {
@@ -304,7 +303,7 @@ function createSheet(node: SourceNode): GoogleAction {
   }
 }
 
-function createSpreadsheet(node: SourceNode): GoogleAction {
+function createSpreadsheet(node: SourceNode): ServiceWork {
   const { locale, autoRecalc } = readOptionFields(node, 'options')
   const sheets = listObjects(objectOf(node.parameters.sheetsUi).sheetValues)
   return {
