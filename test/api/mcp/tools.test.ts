@@ -76,3 +76,26 @@ describe.each<McpEra>(['2025', '2026'])('the tool of a workflow, by the protocol
     await client.close()
   })
 })
+
+test('a failed execution is an error with its message, and its call is not made again', async () => {
+  const { id, name } = await publish({
+    nodes: [{ id: 'stop', type: 'STOP_AND_ERROR', config: { message: 'no {{ $input.twice }} left' } }],
+    links: ['double -> stop'],
+  })
+  const client = await connectMcp(origin, token)
+  const result = await client.callTool({ name, arguments: { n: 2 } })
+  const [run, ...more] = await listRuns(id)
+  expect(more).toEqual([])
+  expect(result.isError).toBe(true)
+  expect(textOf(result)).toBe(`The execution ${run!.id} ended FAILED: no 4 left`)
+  await client.close()
+})
+
+test('the outputs of an execution that keeps none are answered once', async () => {
+  const { id, name } = await publish()
+  await running.ask('PUT', `/api/workflows/${id}`, { settings: { saveData: { outputs: false } } })
+  const client = await connectMcp(origin, token)
+  const result = await client.callTool({ name, arguments: { n: 5 } })
+  expect(result.structuredContent).toMatchObject({ status: 'SUCCESS', output: { twice: 10 } })
+  await client.close()
+})
