@@ -1310,6 +1310,14 @@ export interface SealVersions {
   version: number;
 }
 
+export interface SeenValues {
+  call: Buffer;
+  history: Buffer;
+  id: Generated<number>;
+  value: Buffer;
+  workflowId: string;
+}
+
 export interface SentimentScores {
   executionId: string;
   messageId: string;
@@ -1649,6 +1657,7 @@ export interface DB {
   sdkTokens: SdkTokens;
   sealKeys: SealKeys;
   sealVersions: SealVersions;
+  seenValues: SeenValues;
   sentimentScores: SentimentScores;
   sessions: Sessions;
   shiftChecks: ShiftChecks;

@@ -66,7 +66,7 @@ const SUBJECTS: Record<string, string[]> = {
   temporal: [],
   variables: [],
   widgets: [],
-  workflows: ['drafts', 'templates', 'transfer', 'versions'],
+  workflows: ['drafts', 'kept', 'templates', 'transfer', 'versions'],
 }
 
 /** What only the console and only the worker have. */

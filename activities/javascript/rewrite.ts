@@ -3,7 +3,7 @@ import { listChildren, type ScriptNode } from '../../workflows/javascript/syntax
 
 /**
  * An expression as the sandbox evaluates it: calls of n8n's methods on values go through `$$extend`, as their
- * names are also fields of objects, and `$if` evaluates only the branch that it takes. `source` is the text
+ * names are also fields of objects, `$if` evaluates only the branch that it takes, and `$try` what may throw. `source` is the text
  * that the positions in the tree refer to. `methods`, if given, collects the names of n8n's methods in it.
  */
 export function rewriteScript(source: string, tree: ScriptNode, methods: Set<string> = new Set()): string {
@@ -17,11 +17,10 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
         methods.add(method)
         return `$$extend(${enclose(callee.object as ScriptNode)}, "${method}")(${writeAll(given)})`
       }
-      if (callee.type === 'Identifier' && callee.name === '$item') return `$$itemAt(${writeAll(given)})`
-      if (callee.type === 'Identifier' && callee.name === '$if' && given.every(isPlainArgument)) {
-        const [test, then, other] = given.map(enclose)
-        return `(${test} ? ${then} : ${other ?? 'false'})`
-      }
+      const name = callee.type === 'Identifier' ? callee.name : undefined
+      if (name === '$item') return `$$itemAt(${writeAll(given)})`
+      if (name === '$try') return `$$try(${given.map((one) => `() => ${enclose(one)}`)})`
+      if (name === '$if' && given.every(isPlainArgument)) return writeChoice(given.map(enclose))
     }
     return writeChildren(node)
   }
@@ -105,6 +104,8 @@ export function rewriteScript(source: string, tree: ScriptNode, methods: Set<str
 
   return write(tree)
 }
+
+const writeChoice = ([test, then, other = 'false']: string[]) => `(${test} ? ${then} : ${other})`
 
 /** The name of n8n's method that a callee may be; undefined if it cannot be one. */
 function findMethod(callee: ScriptNode): string | undefined {

@@ -1,4 +1,4 @@
-import { keepTurn, readMemory } from '../../db/workflows/nodememory.ts'
+import { keepTurn, readMemory } from '../../db/workflows/kept/nodememory.ts'
 import { MEMORY_DAYS, MEMORY_MESSAGES, type NodeMemory } from '../../workflows/nodes/nodememory.ts'
 import { invalidConfig } from '../nodes/kit/failure.ts'
 import type { NodeContext } from '../nodes/kit/node.ts'

@@ -34,6 +34,7 @@ import { runRandom } from './random.ts'
 import { runRenameKeys } from './rename.ts'
 import { runRespondToWebhook } from './respond.ts'
 import { runSet } from './set.ts'
+import { runSkipSeen } from './skipseen.ts'
 import { runSort } from './sort.ts'
 import { runSplit } from './split.ts'
 import { runStopAndError } from './stop.ts'
@@ -64,6 +65,7 @@ export const RUNNERS: Record<Exclude<NodeTypeName, Of<'trigger' | 'loop' | 'agen
   SORT: runSort,
   LIMIT: runLimit,
   DEDUPLICATE: runDeduplicate,
+  SKIP_SEEN: runSkipSeen,
   SPLIT: runSplit,
   RENAME_KEYS: runRenameKeys,
   JOIN: runJoin,

@@ -2,10 +2,12 @@ import { sql } from 'kysely'
 import { validate as isUuid } from 'uuid'
 import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import type { Connector, ConnectorAction } from '../../workflows/connectors/connector.ts'
+import type { ConnectorReference } from '../../workflows/graph/named.ts'
 import { getOwn } from '../../workflows/json.ts'
 import type { Db } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
+import type { KeptVersion } from './kept.ts'
 
 /** What a node names of a connector. */
 export type NamedAction = { connector: string; action: string; version?: number | undefined }
@@ -70,6 +72,17 @@ export async function findActionFor(
     .where(isNamed(named))
     .executeTakeFirst()
   return row && readAction(db, row.id, version ?? row.version, action)
+}
+
+/** The action that a node of a graph names, of the version that it names, else of the one that its workflow keeps. */
+export async function findKeptAction(
+  db: Db,
+  { named, action, version }: ConnectorReference,
+  kept: KeptVersion | undefined,
+): Promise<FoundAction | undefined> {
+  const builtIn = lookUp(named, action)
+  if (builtIn !== undefined) return builtIn ?? undefined
+  return kept && readAction(db, kept.id, version ?? kept.version, action)
 }
 
 /** Undefined for a name that is not in the catalog, null for one that has no such action. */

@@ -1,14 +1,15 @@
-import { sql } from 'kysely'
 import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import { findInputProblems } from '../../workflows/connectors/input.ts'
-import type { Graph } from '../../workflows/graph/graph.ts'
+import type { Graph, GraphNode } from '../../workflows/graph/graph.ts'
 import { type ConnectorReference, listNamedConnectors } from '../../workflows/graph/named.ts'
+import { replaceSecret } from '../../workflows/graph/secrets.ts'
 import { joinPath, type Path, type Problem } from '../../workflows/problem.ts'
 import { askForSimilar } from '../../workflows/suggest.ts'
 import type { Db } from '../connection.ts'
 import type { Store } from '../scope.ts'
 import { cleanText } from '../text.ts'
-import { type FoundAction, findActionFor } from './find.ts'
+import { type FoundAction, findKeptAction } from './find.ts'
+import { readKeptVersions, type Saved } from './kept.ts'
 
 type Named = ConnectorReference & { at: number }
 
@@ -19,22 +20,19 @@ type Named = ConnectorReference & { at: number }
  */
 export async function findConnectorProblems(
   { db }: Store,
-  teamId: string,
+  saved: Saved,
   { nodes }: Pick<Graph, 'nodes'>,
   { imported = false } = {},
 ): Promise<Problem[]> {
-  const named = listPlaced(nodes)
-  const known = await readKnown(db, teamId, named)
+  const kept = await readKeptVersions(db, saved, nodes)
   // Many nodes may carry out the same action.
   const actions = new Map<string, FoundAction | undefined>()
   const problems: Problem[] = []
-  for (const one of named) {
+  for (const one of listPlaced(nodes)) {
+    const meant = kept.get(cleanText(one.named))
     const key = JSON.stringify([one.named, one.version, one.action])
-    if (!actions.has(key)) {
-      const wanted = { connector: one.named, action: one.action, version: one.version }
-      actions.set(key, await findActionFor(db, teamId, wanted))
-    }
-    problems.push(...checkReference(one, actions.get(key), { isKnown: known.has(one.named), imported }))
+    if (!actions.has(key)) actions.set(key, await findKeptAction(db, one, meant))
+    problems.push(...checkReference(one, actions.get(key), { isKnown: meant !== undefined, imported }))
   }
   return problems
 }
@@ -68,22 +66,23 @@ function checkReference(
 const listPlaced = (nodes: Graph['nodes']): Named[] =>
   nodes.flatMap((node, at) => listNamedConnectors(node).map((one) => ({ ...one, at })))
 
-/** Those of the names, or ids, by which nodes name connectors that the team has. */
-async function readKnown(db: Db, teamId: string, named: Named[]): Promise<Set<string>> {
-  const names = [...new Set(named.map((one) => cleanText(one.named)))].filter((one) => !findInCatalog(one))
-  if (names.length === 0) return new Set()
-  const rows = await db
-    .selectFrom('connectors')
-    .select(['id', 'name'])
-    .where('teamId', '=', teamId)
-    .where(sql<boolean>`(id::text = any(${names}::text[]) or name = any(${names}::text[]))`)
-    .execute()
-  return new Set(rows.flatMap(({ id, name }) => [id, name]))
+/** The connectors that nodes name and the team does not have, with the index of the node. */
+export async function findMissingConnectors(db: Db, saved: Saved, nodes: GraphNode[]): Promise<Named[]> {
+  const kept = await readKeptVersions(db, saved, nodes)
+  return listPlaced(nodes).filter(({ named }) => !findInCatalog(named) && !kept.has(cleanText(named)))
 }
 
-/** The connectors that nodes name and the team does not have, with the index of the node. */
-export async function findMissingConnectors(db: Db, teamId: string, nodes: Graph['nodes']): Promise<Named[]> {
-  const named = listPlaced(nodes)
-  const known = await readKnown(db, teamId, named)
-  return named.filter((one) => !findInCatalog(one.named) && !known.has(one.named))
+/**
+ * Copies of nodes that name the team's connectors by their names, and no version of them: a name may be the same in another
+ * team, the numbers of versions are not.
+ */
+export async function nameConnectors(db: Db, saved: Saved, nodes: GraphNode[]): Promise<GraphNode[]> {
+  const kept = await readKeptVersions(db, saved, nodes)
+  return nodes.map((node) =>
+    listNamedConnectors(node).reduce((copy, { named, path }) => {
+      const name = kept.get(cleanText(named))?.name ?? named
+      const renamed = replaceSecret(copy, [...path, 'connector'], name)
+      return replaceSecret(renamed, [...path, 'version'], undefined)
+    }, node),
+  )
 }

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
-import { findInCatalog } from '../../workflows/connectors/catalog.ts'
 import type { Graph } from '../../workflows/graph/graph.ts'
 import { listNamedConnectors } from '../../workflows/graph/named.ts'
 import type { Db, Tx } from '../connection.ts'
 import { cleanText } from '../text.ts'
+import { keptVersionsOf, listConnectorNames, type Saved } from './kept.ts'
 
 /** A workflow whose published version names a connector, and which version of it that has. */
 export type ConnectorUser = { id: string; name: string; active: boolean; connectorVersion: number }
@@ -24,29 +24,26 @@ export async function listConnectorUsers(db: Db, id: string): Promise<ConnectorU
 }
 
 /**
- * Notes which connectors a new version of a workflow names, and which version of each it has: the one that its nodes name,
- * else that of the workflow's version before, else the newest.
+ * Notes which connectors a new version of a workflow names, and which version of each its nodes have that name none: see
+ * keptVersionsOf. If all name one, it is the newest of theirs.
  */
 export async function noteConnectors(
   tx: Tx,
-  workflowId: string,
   version: number,
+  saved: Saved,
   { nodes }: Pick<Graph, 'nodes'>,
 ): Promise<void> {
-  const named = nodes.flatMap(listNamedConnectors).filter((one) => !findInCatalog(one.named))
-  if (named.length === 0) return
-  const names = JSON.stringify(
-    named.map((one) => ({ named: cleanText(one.named), wanted: one.version ?? null })),
-  )
+  const names = listConnectorNames(nodes)
+  if (names.length === 0) return
+  const wanted = nodes
+    .flatMap(listNamedConnectors)
+    .map((one) => ({ named: cleanText(one.named), version: one.version ?? null }))
   await sql`
     insert into version_connectors (workflow_id, version, named, connector_id, connector_version)
-    select ${workflowId}, ${version}, n.named, c.id, coalesce(n.wanted, b.connector_version, c.version)
-    from (select named, max(wanted) as wanted from json_to_recordset(${names}::json) as n (named text, wanted int)
-      group by named) as n
-    join workflows as w on w.id = ${workflowId}
-    join connectors as c on c.team_id = w.team_id and (c.id::text = n.named or c.name = n.named)
-    left join lateral (select connector_version from version_connectors as p
-      where p.workflow_id = ${workflowId} and p.version < ${version} and p.named = n.named and p.connector_id = c.id
-      order by p.version desc limit 1) as b on true
-    on conflict do nothing`.execute(tx)
+    select ${saved.workflowId}, ${version}, p.named, p.id,
+      case when w.every then w.version else p.version end
+    from ${keptVersionsOf(saved, names)} as p
+    join (select named, max(version) as version, bool_and(version is not null) as every
+      from json_to_recordset(${JSON.stringify(wanted)}::json) as n (named text, version int)
+      group by named) as w on w.named = p.named`.execute(tx)
 }

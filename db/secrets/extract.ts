@@ -52,11 +52,15 @@ export async function extractCredentials(
     if (dryRun || !(live.changed || tried?.changed)) return { result, unchanged: true }
     const newVersion = live.changed ? next : version
     const newDraft = tried?.changed ? next + (live.changed ? 1 : 0) : draftVersion
-    if (live.changed)
-      await addVersion(tx, workflowId, newVersion, { ...published.stored, graph: live.graph }, scope.userId)
+    const workflow = { id: workflowId, teamId }
+    if (live.changed) {
+      const next = { ...published.stored, graph: live.graph }
+      await addVersion(tx, workflow, newVersion, next, scope.userId, { from: version })
+    }
     if (draft && tried?.changed) {
-      const version = { ...draft.stored, graph: tried.graph }
-      await addVersion(tx, workflowId, newDraft!, version, scope.userId, { draft: true })
+      const next = { ...draft.stored, graph: tried.graph }
+      const origin = { from: draft.shown.version, draft: true }
+      await addVersion(tx, workflow, newDraft!, next, scope.userId, origin)
     }
     await tx
       .updateTable('workflows')

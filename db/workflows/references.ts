@@ -6,6 +6,9 @@ import { invalid } from '../fault.ts'
 import type { Store } from '../scope.ts'
 import { findSubWorkflowProblems } from './subworkflows.ts'
 
+/** How a graph is saved: from an import, and which of the workflow's versions it continues. */
+type Saving = { imported?: boolean; from?: number | undefined }
+
 /**
  * Everything that a graph refers to, and that it may not: workflows and credentials that are none of the team's, or that
  * do not fit their nodes, and actions of connectors that there are not. `ownId` is the workflow that has the graph.
@@ -14,12 +17,12 @@ export async function findReferenceProblems(
   store: Store,
   teamId: string,
   graph: Graph,
-  ownId?: string,
-  how: { imported?: boolean } = {},
+  ownId: string,
+  how: Saving = {},
 ): Promise<Problem[]> {
   return [
     ...(await findSubWorkflowProblems(store, teamId, graph, ownId)),
-    ...(await findConnectorProblems(store, teamId, graph, how)),
+    ...(await findConnectorProblems(store, { teamId, workflowId: ownId, from: how.from }, graph, how)),
     ...(await findUnusableCredentials(store, teamId, graph)),
   ]
 }
@@ -30,7 +33,7 @@ export async function checkReferences(
   teamId: string,
   graph: Graph,
   ownId: string,
-  how: { imported?: boolean } = {},
+  how: Saving = {},
 ): Promise<void> {
   const problems = await findReferenceProblems(store, teamId, graph, ownId, how)
   if (problems.length > 0) throw invalid(problems)

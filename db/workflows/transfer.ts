@@ -4,7 +4,8 @@ import type { GraphNode } from '../../workflows/graph/graph.ts'
 import { completeReport, type ImportProblem, type ImportReport } from '../../workflows/n8n/report.ts'
 import { joinPath, type Problem } from '../../workflows/problem.ts'
 import { change, write } from '../change.ts'
-import { findMissingConnectors } from '../connectors/references.ts'
+import type { Saved } from '../connectors/kept.ts'
+import { findMissingConnectors, nameConnectors } from '../connectors/references.ts'
 import { missing } from '../fault.ts'
 import { readOwner } from '../owners.ts'
 import { demandStill } from '../people/rights.ts'
@@ -42,7 +43,10 @@ export async function exportWorkflow(
     resourceId: id,
     details: { name, version },
   }))
-  const dropped = (await nameTables(scope.store.db, teamId, nodes)).map(dropSecrets)
+  const { db } = scope.store
+  const saved = { teamId, workflowId: id, from: version }
+  const named = await nameConnectors(db, saved, await nameTables(db, teamId, nodes))
+  const dropped = named.map(dropSecrets)
   return {
     format: EXPORT_FORMAT,
     formatVersion: 1,
@@ -92,7 +96,7 @@ async function convertImport(scope: Scope, input: WorkflowImport): Promise<Conve
       ...dropped,
       ...strangers,
       ...(await reportTables(scope, input.teamId, nodes)),
-      ...(await reportConnectors(scope, input.teamId, nodes)),
+      ...(await reportConnectors(scope, { teamId: input.teamId, workflowId: id }, nodes)),
     ],
   })
   const secrets = isDocument(workflow) ? workflow.secrets : []
@@ -190,8 +194,8 @@ async function reportTables(scope: Scope, teamId: string, nodes: GraphNode[]): P
 }
 
 /** Reports the connectors that the team does not have: one of that name is found as soon as there is one. */
-async function reportConnectors(scope: Scope, teamId: string, nodes: GraphNode[]): Promise<ImportProblem[]> {
-  const missing = await findMissingConnectors(scope.store.db, teamId, nodes)
+async function reportConnectors(scope: Scope, saved: Saved, nodes: GraphNode[]): Promise<ImportProblem[]> {
+  const missing = await findMissingConnectors(scope.store.db, saved, nodes)
   return missing.map(({ at, named, path }) => {
     const within = [...path, 'connector'].reduce<string>(joinPath, `nodes[${at}].config`)
     const message = 'The team has no connector of this name: add one, or name another.'

@@ -113,8 +113,11 @@ export async function applyPatch(
   await checkSettings(update, fields.settings, next)
   const told = describeChange(pickKeys(old, fields), fields)
   if (isNew) {
-    const origin = { restoredFrom: patch.restore, draft: toDraft, note: patch.publication?.note }
-    await addVersion(tx, id, version, { graph, approverIds, notes }, scope.userId, origin)
+    const origin = {
+      ...{ from: base.shown.version, restoredFrom: patch.restore },
+      ...{ draft: toDraft, note: patch.publication?.note },
+    }
+    await addVersion(tx, wanted, version, { graph, approverIds, notes }, scope.userId, origin)
   }
   const stored = await storeFields(
     locked,
@@ -173,11 +176,12 @@ async function settleNext({ tx, store, id, teamId, patch, drawn, base, published
 
 /** Checks what a new graph refers to, and that what is published can be started if the workflow is to be active. */
 async function checkNext(update: Update, next: Next): Promise<void> {
-  const { store, id, teamId, patch, published } = update
+  const { store, id, teamId, patch, published, base } = update
   const { active: wasActive } = published.shown
   const active = patch.active ?? wasActive
   const problems: Problem[] = []
-  if (next.redrawn) problems.push(...(await findReferenceProblems(store, teamId, next.graph, id)))
+  const from = patch.restore ?? base.shown.version
+  if (next.redrawn) problems.push(...(await findReferenceProblems(store, teamId, next.graph, id, { from })))
   const isActivated = active && !wasActive
   const live = patch.draft ? published.stored : next
   // They may have been deleted while it was inactive.

@@ -79,17 +79,25 @@ export async function readStoredVersion(
   return found
 }
 
-/** What else is known of a new version: whether it is a draft, and what was said when it was published. */
-type Origin = { restoredFrom?: number | undefined; draft?: boolean; note?: string | null | undefined }
+/**
+ * What else is known of a new version: the one that it continues (`from`) or restores, whether it is a draft, and what was
+ * said when it was published.
+ */
+type Origin = {
+  from?: number
+  restoredFrom?: number | undefined
+  draft?: boolean
+  note?: string | null | undefined
+}
 
 /** Adds a version. The caller must have locked or just inserted the workflow's row, so the number is free. */
 export async function addVersion(
   tx: Tx,
-  workflowId: string,
+  { id: workflowId, teamId }: { id: string; teamId: string },
   version: number,
   { graph, approverIds, notes }: StoredVersion,
   createdBy: string | null,
-  { restoredFrom, draft = false, note = null }: Origin = {},
+  { from, restoredFrom, draft = false, note = null }: Origin = {},
 ): Promise<void> {
   await tx
     .insertInto('workflowVersions')
@@ -113,7 +121,7 @@ export async function addVersion(
     .execute()
   await noteCredentials(tx, workflowId, version, graph)
   await noteTables(tx, workflowId, version, graph)
-  await noteConnectors(tx, workflowId, version, graph)
+  await noteConnectors(tx, version, { teamId, workflowId, from: restoredFrom ?? from }, graph)
 }
 
 /** A workflow's versions, the newest first (VIEWER). Throws NOT_FOUND. */

@@ -163,7 +163,7 @@ export async function createWorkflow(
         })
         .returning(COLUMNS)
         .executeTakeFirstOrThrow()
-      await addVersion(tx, id, 1, version, scope.userId)
+      await addVersion(tx, { id, teamId }, 1, version, scope.userId)
       const report = imported?.(moved)
       if (report)
         await tx

@@ -136,6 +136,8 @@ async function recordCase(
 ): Promise<Recording[]> {
   const recordings: Recording[] = []
   const before = (await readExecutions(database, name)).length
+  // What Remove Duplicates has seen in the round before.
+  await database.query('delete from processed_data where "workflowId" = $1', [name])
   if (isOfSql(name)) await (await mock.openSql()).reset(name)
   for (const [i, call] of calls.entries()) {
     const answer = await callHook(fetch, `${n8n.url}/webhook/${name}`, call)

@@ -33,7 +33,7 @@ import { purgeMails } from '../../db/people/mails.ts'
 import { purgeSessions } from '../../db/people/sessions.ts'
 import type { Store } from '../../db/scope.ts'
 import { purgeWidgetCounts } from '../../db/widgets/caps.ts'
-import { purgeMemory } from '../../db/workflows/nodememory.ts'
+import { purgeMemory } from '../../db/workflows/kept/nodememory.ts'
 
 /**
  * Removes expired sessions, old mails and notices, abandoned webhook responses, listeners whose time is over, chunks of

@@ -9,7 +9,7 @@ const LANGUAGE = `Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean 
 const GIVEN = `$ $json $data $binary $input $node $items $itemIndex $position $thisItem $thisItemIndex $runIndex
   $thisRunIndex $env $vars $execution $workflow $mode $now $today $jmespath $jmesPath $if
   $ifEmpty $min $max $not $average min max not average numberList zip toPathSegment DateTime Duration Interval
-  $nodes $trigger $item $index $args $response $pageCount $request`
+  $nodes $trigger $item $index $args $response $pageCount $request $try $fail`
 
 const KNOWN = new Set(`${LANGUAGE} ${GIVEN}`.split(/\s+/))
 

@@ -52,6 +52,7 @@ const PASSING = new Set([
   'LIMIT',
   'AGGREGATE',
   'DEDUPLICATE',
+  'SKIP_SEEN',
   'MERGE',
   'STOP_AND_ERROR',
   'IF_ELSE',

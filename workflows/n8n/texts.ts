@@ -85,10 +85,24 @@ export function writeCode(value: unknown): string {
   if (!isTemplate(value)) return quote(plainText(value) ?? '')
   const pieces = splitPieces(value).map((piece) => {
     const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
-    return code === undefined ? quote(piece) : `(${code})`
+    return code === undefined ? quote(piece) : tryCode(code)
   })
   return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
 }
+
+/** The JavaScript of an expression as a part of other JavaScript, which sees nothing if it throws, as n8n has it. */
+export function tryCode(source: string): string {
+  const code = source.trim().replace(/;+$/, '')
+  return SAFE.test(code) ? `(${code})` : `$try(${code}\n)`
+}
+
+/** What cannot throw: a field of the item, an argument of a tool, or a number. */
+const SAFE = /^(?:\$(?:json|args)(?:\.[\w$]+|\["[^"\\]*"\])?|\d+)$/
+
+/** JavaScript that reads a text as JSON, or fails the node. Another value stays as it is. */
+export const parseCode = (code: string, what: string) =>
+  `(value => { if (typeof value !== 'string') return value; try { return JSON.parse(value) } catch { ` +
+  `return $fail(${quote(`${what} is no JSON`)}) } })(${code})`
 
 /** A text in JavaScript without braces, which would end the expression around it. */
 const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

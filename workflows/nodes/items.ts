@@ -41,6 +41,11 @@ const renamePairs = v.pipe(
   ),
   v.maxLength(500, 'must have at most 500 entries'),
 )
+const literalName = v.pipe(
+  textField,
+  v.maxLength(100, 'must have at most 100 characters'),
+  v.check((name) => !name.includes('{{'), 'must be a name as it stands, without {{ }}'),
+)
 const fields = oneOrMany(itemField, 'must be a field or an array of fields')
 const count = computed(wholeNumber(0, 1_000_000_000))
 
@@ -172,6 +177,30 @@ export const ITEM_NODES = {
       ),
     ),
     main: ['items', 'by', 'keep'],
+  }),
+  SKIP_SEEN: nodeTypeRow('effect', {
+    summary: 'Outputs {items}: those whose value no earlier execution of the workflow has seen.',
+    config: v.object(
+      described(
+        {
+          items: v.optional(list),
+          by: v.optional(fields),
+          history: v.optional(wholeNumber(1, 100_000)),
+          shared: v.optional(literalName),
+          grouped: v.optional(flag),
+        },
+        {
+          items: LIST,
+          by: 'The fields that are compared, such as id. Without them the whole items.',
+          history: 'How many values are remembered, the newest. 10,000 unless it is set.',
+          shared: 'A name: nodes of the workflow that give the same one share what they have seen.',
+          grouped: 'Items with the same value stand together, and whole numbers first, in their order.',
+        },
+      ),
+    ),
+    main: ['items', 'by'],
+    retry: { maxAttempts: 3, initialIntervalMs: 1_000, backoffCoefficient: 2, maxIntervalMs: 30_000 },
+    timeoutMs: 60_000,
   }),
   SPLIT: nodeTypeRow('pure', {
     summary:

@@ -325,6 +325,7 @@
     },
     $jmespath: jmespath,
     $jmesPath: jmespath,
+    $fail: (message) => refuse(String(message)),
   }
   for (const [name, value] of Object.entries(functions)) kit.define(name, value)
 
@@ -388,6 +389,8 @@
       return values
     },
     $$itemAt: itemAt,
+    /** What `$try` is written as. */
+    $$try: attempt,
     $$optional: (value, go) => (value === undefined || value === null ? undefined : go(value)),
     $$bind: (target, name) => {
       const method = target[name]

@@ -5,7 +5,7 @@ import {
   MAX_STATIC_DATA,
   readStaticData,
   type StaticData,
-} from '../../../db/workflows/staticdata.ts'
+} from '../../../db/workflows/kept/staticdata.ts'
 import { isObject } from '../../../workflows/json.ts'
 import { retryOutages } from '../../run/outages.ts'
 import { NodeFailure } from '../kit/failure.ts'

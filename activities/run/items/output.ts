@@ -11,7 +11,18 @@ import type { NodeResult } from '../../nodes/kit/node.ts'
 
 /** Node types whose output {items} are several items, and not one with that field. */
 const LISTS = new Set([
-  ...['FILTER', 'MAP', 'AGGREGATE', 'SORT', 'LIMIT', 'DEDUPLICATE', 'SPLIT', 'RENAME_KEYS', 'JOIN'],
+  ...[
+    'FILTER',
+    'MAP',
+    'AGGREGATE',
+    'SORT',
+    'LIMIT',
+    'DEDUPLICATE',
+    'SKIP_SEEN',
+    'SPLIT',
+    'RENAME_KEYS',
+    'JOIN',
+  ],
   ...['CSV', 'RANDOM', 'MERGE', 'CODE', 'HTML'],
 ])
 

@@ -65,7 +65,7 @@ async function publishDraft(
   const { tx, store, teamId, published } = locked
   const { stored, shown } = locked.draft!
   const { id, name, description, version, settings } = shown
-  const problems = await findReferenceProblems(store, teamId, stored.graph, id)
+  const problems = await findReferenceProblems(store, teamId, stored.graph, id, { from: version })
   if (active) problems.push(...findInactive(stored))
   if (problems.length > 0) throw invalid(problems)
   await tx

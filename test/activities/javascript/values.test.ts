@@ -128,6 +128,11 @@ const VALUES: Record<string, [text: string, value: unknown][]> = {
     ['={{ JSON.parse("{") }}', null],
     ['={{ BigInt("x") }}', null],
     ['=a{{ $json.foo() }}b', 'ab'],
+    ['={{ String($json.foo()) + "!" }}', null],
+    ['={{ String($try($json.foo())) + "!" }}', 'undefined!'],
+    ['={{ [$json.a, $try(null.x // no\n), $try($if(true, null.x))].length }}', 3],
+    ['={{ [1, 2].map(n => $try(n === 1 ? n : null.x) ?? "none") }}', [1, 'none']],
+    ['={{ $try() ?? "none" }}', 'none'],
   ],
   'what n8n gives': [
     ['={{ $if($json.a, 1, $json.foo()) }}', 1],
@@ -312,6 +317,8 @@ test('what n8n refuses, and what is not there, fails with a reason', async () =>
     ['={{ "".constructor.constructor("return 1")() }}', 'the constructor of a value cannot be read'],
     ['={{ $($json.text).item }}', 'the name of the node must be written out'],
     ['={{ 10n }}', 'BigInt'],
+    ['={{ $fail("the total is " + $json.q) }}', 'the total is undefined'],
+    ['={{ $try($fail("mine")) ?? 1 }}', 'mine'],
   ]
   const found = await Promise.all(
     cases.map(([text]) => n8n.render(text, BINDINGS).catch((error: Error) => error.message)),

@@ -6,7 +6,7 @@ import {
   purgeMemory,
   readMemory,
   rotateMemory,
-} from '../../../db/workflows/nodememory.ts'
+} from '../../../db/workflows/kept/nodememory.ts'
 import { takes } from '../../support/agents/agents.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { runWithFiles } from '../../support/files/withfiles.ts'

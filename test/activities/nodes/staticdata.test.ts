@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keepStaticData, readStaticData, rotateStaticData } from '../../../db/workflows/staticdata.ts'
+import { keepStaticData, readStaticData, rotateStaticData } from '../../../db/workflows/kept/staticdata.ts'
 import { nodeOf } from '../../support/client.ts'
 import { edges } from '../../support/engine/graphs.ts'
 import { shareRunning } from '../../support/running.ts'

@@ -240,6 +240,62 @@ paths:
   })
 })
 
+test('a workflow is saved by the version of a connector that it has, not by the newest', async () => {
+  const service = await start(() => ({ json: {} }))
+  const { '/pets': pets, ...rest } = PETS(service.url).paths
+  const made = await add({ name: 'older', openapi: JSON.stringify(PETS(service.url)) })
+  const config = { action: 'addPet', server: undefined, input: { name: 'Rex' } }
+  const graph = service.graph({ ...config, connector: made.id.toUpperCase() })
+  const [trigger, node] = graph.nodes
+  const workflowId = await host.create(graph as never)
+  // The newest version has neither the action nor the connector's old name.
+  const next = { ...PETS(service.url), paths: rest }
+  await host.ask('PUT', `/api/connectors/${made.id}`, { openapi: JSON.stringify(next), name: 'younger' })
+  const save = (changed: object) =>
+    host.call('PUT', `/api/workflows/${workflowId}`, host.user.cookie, {
+      nodes: [trigger, { ...node, config: { ...node!.config, ...changed } }],
+      edges: graph.edges,
+    })
+  expect((await save({ input: { name: 'Tom' } })).status).toBe(200)
+  expect((await host.ended(await host.execute(workflowId))).status).toBe('SUCCESS')
+  expect(service.asked.at(-1)!.path).toBe('/v1/pets')
+  expect(await save({ version: 2 })).toMatchObject({
+    status: 400,
+    body: { errors: [{ path: 'nodes[1].config.action', message: 'must be an action of this version' }] },
+  })
+  // Named as it is called now, it is the same, and of the same version.
+  expect((await save({ connector: 'younger' })).status).toBe(200)
+  // An export names it as another team may have it, without the number of a version, which is this team's alone.
+  const path = `/api/workflows/${workflowId}/export`
+  const { nodes } = await host.ask<{ nodes: { config: object }[] }>('GET', path)
+  expect(nodes[1]!.config).toMatchObject({ connector: 'younger', action: 'addPet' })
+  expect(nodes[1]!.config).not.toHaveProperty('version')
+})
+
+test('a restored version has the versions of connectors that it had', async () => {
+  const service = await start(() => ({ json: {} }))
+  const document = PETS(service.url)
+  const { '/pets': pets, ...rest } = document.paths
+  const made = await add({ name: 'restored', openapi: JSON.stringify(document) })
+  const graph = service.graph({
+    ...{ connector: 'restored', action: 'addPet', server: undefined, input: { name: 'Rex' } },
+  })
+  const [trigger, node] = graph.nodes
+  const workflowId = await host.create(graph as never)
+  const next = { ...document, paths: { '/animals': pets, ...rest } }
+  await host.ask('PUT', `/api/connectors/${made.id}`, { openapi: JSON.stringify(next) })
+  const path = `/api/workflows/${workflowId}`
+  const newer = { ...node, config: { ...node!.config, version: 2 } }
+  await host.ask('PUT', path, { nodes: [trigger, newer], edges: graph.edges })
+  const run = async () => {
+    expect((await host.ended(await host.execute(workflowId))).status).toBe('SUCCESS')
+    return service.asked.at(-1)!.path
+  }
+  expect(await run()).toBe('/v1/animals')
+  await host.ask('POST', `${path}/versions/1/restore`)
+  expect(await run()).toBe('/v1/pets')
+})
+
 test('a graph names connectors, actions and inputs that there are', async () => {
   await add({ name: 'known', openapi: JSON.stringify(PETS('http://127.0.0.1:9')) })
   const node = (id: string, config: object) => ({ id, type: 'CONNECTOR', config })

@@ -169,6 +169,18 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', list: 'SUCCESS', gone: 'FAILED' },
     },
+    seen: {
+      nodes: [
+        start,
+        { id: 'fresh', type: 'SKIP_SEEN', config: { items: '{{ $input.items }}', by: 'id' } },
+        { id: 'twice', type: 'SKIP_SEEN', config: { items: '{{ $input.items }}', by: 'id', shared: 'all' } },
+        { id: 'empty', type: 'SKIP_SEEN', onError: 'CONTINUE', config: { items: [{}], by: 'id' } },
+      ],
+      edges: edges('start -> fresh', 'fresh -> twice', 'twice -> empty'),
+      data: { items: [{ id: 1 }, { id: 2 }, { id: 1 }] },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', fresh: 'SUCCESS', twice: 'SUCCESS', empty: 'FAILED' },
+    },
     scheduled: {
       nodes: [
         { ...start, type: 'SCHEDULE_TRIGGER', config: { cron: '0 0 1 1 *' } },

@@ -1,6 +1,6 @@
 import { isObject } from '../../json.ts'
 import { mapHttpRequest } from '../nodes/http.ts'
-import { isTemplate, keepTexts, listObjects, plainText } from '../texts.ts'
+import { isTemplate, keepTexts, listObjects, parseCode, plainText } from '../texts.ts'
 import type { Fields } from './asking.ts'
 import { type ArgumentList, schemaOf, type ToolGiven, writeArgument } from './fromai.ts'
 
@@ -111,7 +111,7 @@ function parseTemplate(text: string, isTyped: (source: string) => boolean): unkn
     isQuoted = endsInText(before, isQuoted)
     const own = source.trim()
     if (isQuoted && own.includes('JSON.stringify')) throw new Error(TEXTS)
-    const value = isQuoted || isTyped(own) ? own : `(v => typeof v === 'string' ? JSON.parse(v) : v)(${own})`
+    const value = isQuoted || isTyped(own) ? own : parseCode(own, 'a value of the body')
     const mark = `@@${sources.push(value) - 1}@@`
     json += isQuoted ? mark : `"${mark}"`
     from = index + whole.length

@@ -4,7 +4,7 @@ import type { MapperTools } from '../mapper.ts'
 import { fileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
 import { reportMissingOption } from '../report.ts'
-import { isTemplate, keepNumber, keepText, listObjects, splitPieces } from '../texts.ts'
+import { isTemplate, keepNumber, keepText, listObjects, writeCode } from '../texts.ts'
 import { answer, ask, type Fields, findCredential, objectOf, readModelName, shapeEach } from './asking.ts'
 import { reportMemory } from './memory.ts'
 import { MEDIA_DOINGS } from './openaimedia.ts'
@@ -200,9 +200,7 @@ function listAddresses(given: unknown): string[] {
     return String(given ?? '')
       .split(',')
       .map((one) => keepText(one.trim()))
-  const [only, ...more] = splitPieces(given)
-  if (more.length > 0 || !isTemplate(only)) return [given]
-  return [`={{ String(${only.slice(3, -2).trim().replace(/;$/, '')}).split(",").map((one) => one.trim()) }}`]
+  return [`={{ String(${writeCode(given)}).split(",").map((one) => one.trim()) }}`]
 }
 
 function listNames(given: unknown): string[] {

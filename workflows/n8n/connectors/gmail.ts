@@ -189,14 +189,14 @@ function search(node: SourceNode): GoogleAction {
   if (includeDrafts !== undefined || Object.keys(rest).length > 0 || isTemplate(readStatus))
     throw new Error('it searches by something else than the words of a search: use a CONNECTOR of gmail')
   const parts = [
-    ...(q ? [`String(${writeCode(q)})`] : []),
+    ...(q ? [`String(${writeCode(q)} ?? '')`] : []),
     ...(sender ? [`'from:' + ${writeCode(sender)}`] : []),
     ...(readStatus && readStatus !== 'both' ? [JSON.stringify(`is:${readStatus}`)] : []),
   ]
   return {
     action: 'searchMessages',
     input: {
-      ...(parts.length > 0 ? { query: `={{ [${parts.join(', ')}].join(' ') }}` } : {}),
+      ...(parts.length > 0 ? { query: `={{ [${parts.join(', ')}].filter(part => part).join(' ') }}` } : {}),
       ...(labelIds ? { labels: readLabels({ ...node, parameters: { labelIds } }) } : {}),
       ...(includeSpamTrash ? { includeSpamTrash } : {}),
       ...demandSimple(node),

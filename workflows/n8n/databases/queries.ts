@@ -2,7 +2,7 @@ import { splitScript } from '../../javascript/template.ts'
 import { objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
-import { isTemplate, plainText, splitNames, writeCode } from '../texts.ts'
+import { isTemplate, plainText, splitNames, tryCode, writeCode } from '../texts.ts'
 import { type MappedSql, shapeRows } from './sqlparts.ts'
 import { codeOfValue, demandOne, isSelect, readStatement } from './statements.ts'
 
@@ -71,15 +71,15 @@ function readPostgresValues(given: unknown, version: number): string {
     return JSON.stringify(texts.map((one) => one.trim()))
   }
   const { parts, alone } = splitScript(given)
-  const codes = parts.flatMap((part) => (typeof part === 'string' ? [] : [part.source.trim()]))
+  const codes = parts.flatMap((part) => (typeof part === 'string' ? [] : [tryCode(part.source)]))
   // A list that is the whole is taken as it is, and a text is split.
   const spread = version >= 2.5 ? SPREAD : '(one => Array.isArray(one) ? one : [one])'
-  if (alone) return `(given => Array.isArray(given) ? given : ${spread}(given))(${codes[0]}\n)`
-  if (version >= 2.5) return `[${codes.map((code) => `(${code}\n)`).join(', ')}].flatMap(${spread})`
+  if (alone) return `(given => Array.isArray(given) ? given : ${spread}(given))(${codes[0]})`
+  if (version >= 2.5) return `[${codes.join(', ')}].flatMap(${spread})`
   const entries = parts.flatMap((part) =>
     typeof part === 'string'
       ? part.split(',').flatMap((text) => (text.trim() === '' ? [] : [JSON.stringify(text.trim())]))
-      : [`(${part.source.trim()}\n)`],
+      : [tryCode(part.source)],
   )
   return `[${entries.join(', ')}]`
 }
@@ -106,7 +106,7 @@ function listValues(sql: string, values: string[], list: string | undefined): Pl
   return { sql, params: list === undefined ? values : `={{ ${list} }}` }
 }
 
-const writeList = (values: string[]) => `[${values.map((one) => `(${codeOfValue(one)}\n)`).join(', ')}]`
+const writeList = (values: string[]) => `[${values.map((one) => tryCode(codeOfValue(one))).join(', ')}]`
 
 /** n8n has $1 for a value, which may come several times; here each place has its own. */
 function placeMySql(

@@ -1,5 +1,5 @@
 import { splitScript } from '../../javascript/template.ts'
-import { isTemplate, plainText } from '../texts.ts'
+import { isTemplate, plainText, tryCode } from '../texts.ts'
 
 /** A statement of ours, and the expressions for its values. `list` is code for all of them, where they must be looked at. */
 export type WrittenSql = { sql: string; values: string[]; list?: string }
@@ -88,11 +88,13 @@ type Quoted = { texts: string[]; codes: string[] }
 const APOSTROPHES =
   'an expression stands in a text with apostrophes in its statement: give the whole text by an expression'
 
-/** A value in quotes: the expression alone, or the text around it with it. */
+/** A value in quotes: always a text, which is empty for nothing. */
 function writeQuoted({ texts, codes }: Quoted): string {
   if (texts.some((one) => one.includes("''"))) throw new Error(APOSTROPHES)
-  if (codes.length === 1 && texts.every((one) => one === '')) return `={{ ${codes[0]} }}`
-  const entries = texts.flatMap((one, i) => [quote(one), ...(codes[i] ? [`(${codes[i]})`] : [])])
+  const entries = texts.flatMap((one, i) => [
+    ...(one === '' ? [] : [quote(one)]),
+    ...(codes[i] ? [tryCode(codes[i])] : []),
+  ])
   return `={{ [${entries.join(', ')}].join('') }}`
 }
 
@@ -138,7 +140,7 @@ function guardAll(codes: { code: string; bare: boolean }[]): string {
     `typeof value === 'object' && value !== null || typeof value === 'string' && ` +
     `!/^\\s*-?(\\d+\\.?\\d*|\\.\\d+)\\s*$/.test(value)`
   const entries = codes.map(({ code, bare }) =>
-    bare ? `(value => ${is} ? refused : value)(${code}\n)` : `(${code}\n)`,
+    bare ? `(value => ${is} ? refused : value)(${tryCode(code)})` : tryCode(code),
   )
   const list = `[${entries.join(', ')}]`
   return `((refused) => (list => list.includes(refused) ? ${quote(REFUSED)} : list)(${list}))({})`

@@ -2,7 +2,7 @@ import { isObject } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
-import { isTemplate, keepTexts, listObjects, plainText, splitNames, writeCode } from '../texts.ts'
+import { isTemplate, keepTexts, listObjects, parseCode, plainText, splitNames, writeCode } from '../texts.ts'
 import { type MappedSql, readColumnNames, readTableNames, shapeRows } from './sqlparts.ts'
 
 type Writing = 'insert' | 'update' | 'upsert'
@@ -111,7 +111,7 @@ function readMapped(value: unknown, schema: unknown): Fields {
 }
 
 const readJsonText = (given: string) =>
-  `={{ (value => typeof value === 'string' ? JSON.parse(value) : value ?? null)(${writeCode(given)}\n) }}`
+  `={{ ${parseCode(writeCode(given), 'a value of the column')} ?? null }}`
 
 /** What an expression does not find is null in SQL. */
 const orNull = (given: unknown) => (given === undefined ? null : keepTexts(given))

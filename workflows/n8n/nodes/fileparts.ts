@@ -1,4 +1,4 @@
-import { isTemplate, plainText, splitPieces, writeCode } from '../texts.ts'
+import { isTemplate, plainText, splitPieces, tryCode, writeCode } from '../texts.ts'
 
 type Fields = Record<string, unknown>
 
@@ -11,11 +11,11 @@ export function fileScript(name: unknown, fallback = 'data'): string {
   const given = name === undefined || name === '' ? fallback : name
   if (!isTemplate(given)) return `$binary[${JSON.stringify(plainText(given))}]`
   const pieces = splitPieces(given).map((piece) =>
-    isTemplate(piece) ? piece.slice(3, -2).trim().replace(/;$/, '') : JSON.stringify(piece),
+    isTemplate(piece) ? tryCode(piece.slice(3, -2)) : JSON.stringify(piece),
   )
-  if (pieces.length > 1) return `$binary[${pieces.map((piece) => `(${piece})`).join(' + ')}]`
+  if (pieces.length > 1) return `$binary[${pieces.join(' + ')}]`
   // The value is a name, or a file itself.
-  return `(typeof (${pieces[0]}) === "object" ? (${pieces[0]}) : $binary[${pieces[0]}])`
+  return `(given => typeof given === "object" ? given : $binary[given])(${pieces[0]})`
 }
 
 /** An expression for a file of a message: that of the item, by another name if one is given. */

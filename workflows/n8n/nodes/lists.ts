@@ -1,8 +1,8 @@
 import { getOwn, isObject } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
-import type { NodeMapper } from '../mapper.ts'
+import type { MapperTools, NodeMapper } from '../mapper.ts'
 import { type MappedNode, mapAll, mapEach } from '../parts.ts'
-import { isTemplate, keepNumber, keepText, listObjects, plainText, splitNames } from '../texts.ts'
+import { isTemplate, keepNumber, keepText, listObjects, plainText, splitNames, writeCode } from '../texts.ts'
 
 /** Nodes that make a list of another one, or one item of it. */
 export const LIST_MAPPERS: Record<string, NodeMapper> = {
@@ -122,11 +122,14 @@ function mapLimit({ parameters }: SourceNode): MappedNode {
   return mapAll('LIMIT', { count: keepNumber(parameters.maxItems, 1), keep })
 }
 
-function mapRemoveDuplicates(node: SourceNode): MappedNode {
+function mapRemoveDuplicates(node: SourceNode, tools: MapperTools): MappedNode {
   const { parameters, version } = node
   const { operation = 'removeDuplicateInputItems', compare = 'allFields' } = parameters
+  if (operation === 'removeItemsSeenInPreviousExecutions') return mapSkipSeen(node, tools)
   if (operation !== 'removeDuplicateInputItems' && operation !== 'removeDuplicates')
-    throw new Error('it compares the items with those of earlier executions, of which Perdure keeps nothing')
+    throw new Error(
+      'it forgets what it has seen: give the SKIP_SEEN node another name in "shared", which begins anew',
+    )
   const named = (key: string) => {
     const names = splitNames(readList(parameters[key]))
     if (names.length === 0) throw new Error('it names no field to compare')
@@ -140,6 +143,30 @@ function mapRemoveDuplicates(node: SourceNode): MappedNode {
     ...plainNames(node),
   })
 }
+
+/** n8n compares texts of values: what is missing is an empty one. */
+function mapSkipSeen(node: SourceNode, { report }: MapperTools): MappedNode {
+  const { logic = 'removeItemsWithAlreadySeenKeyValues', dedupeValue } = node.parameters
+  if (logic !== 'removeItemsWithAlreadySeenKeyValues')
+    throw new Error(
+      'it passes what is higher or later than all before: keep that in the static data of a CODE node, and use a FILTER',
+    )
+  const { scope = 'node', historySize = DEFAULT_HISTORY } = readOptions(node)
+  if (isTemplate(scope) || isTemplate(historySize))
+    throw new Error('an expression says how much it remembers, or where')
+  const history = Math.min(Math.max(Math.round(Number(historySize)) || 1, 1), 100_000)
+  const full = `If more than ${history} values come together, n8n fails. Perdure goes on, and forgets the oldest ones.`
+  report('parameter', 'parameters.options.historySize', full, historySize)
+  const key = `={{ (value => value === undefined || value === null ? '' : String(value))(${writeCode(dedupeValue)}) }}`
+  return mapAll('SKIP_SEEN', {
+    by: key,
+    grouped: true,
+    ...(history === DEFAULT_HISTORY ? {} : { history }),
+    ...(scope === 'workflow' ? { shared: 'workflow' } : {}),
+  })
+}
+
+const DEFAULT_HISTORY = 10_000
 
 function mapSummarize(node: SourceNode): MappedNode {
   const { parameters, version } = node
@@ -186,7 +213,7 @@ function mapRenameKeys({ parameters }: SourceNode): MappedNode {
 }
 
 /** The Item Lists node, which was later replaced by these nodes. */
-function mapItemLists(node: SourceNode): MappedNode {
+function mapItemLists(node: SourceNode, tools: MapperTools): MappedNode {
   const { operation = 'splitOutItems' } = node.parameters
   switch (operation) {
     case 'splitOutItems':
@@ -196,7 +223,7 @@ function mapItemLists(node: SourceNode): MappedNode {
     case 'limit':
       return mapLimit(node)
     case 'removeDuplicates':
-      return mapRemoveDuplicates(node)
+      return mapRemoveDuplicates(node, tools)
     case 'summarize':
       return mapSummarize(node)
     case 'aggregateItems':

@@ -3,7 +3,7 @@ import { splitScript } from '../../javascript/template.ts'
 import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
-import { isTemplate, keepText, keepTexts, listObjects, plainText, writeLiteral } from '../texts.ts'
+import { isTemplate, keepText, keepTexts, listObjects, plainText, tryCode, writeLiteral } from '../texts.ts'
 
 type Where = { where?: Fields[]; match?: 'all' | 'any' }
 
@@ -119,13 +119,15 @@ export function codeOf(value: unknown): string | undefined {
   if (!isTemplate(value)) return undefined
   const { parts, alone } = splitScript(value)
   const [only] = parts
-  return alone && typeof only === 'object' ? only.source.trim().replace(/;+$/, '') : undefined
+  return alone && typeof only === 'object' ? tryCode(only.source) : undefined
 }
 
 /** The JavaScript of the text that a template makes, or of the value of its only expression. */
 function writeTextCode(value: string): string {
-  const parts = splitScript(value).parts.map((part) => (typeof part === 'string' ? quote(part) : part.source))
-  return codeOf(value) ?? `[${parts.join('\n, ')}\n].join("")`
+  const parts = splitScript(value).parts.map((part) =>
+    typeof part === 'string' ? quote(part) : tryCode(part.source),
+  )
+  return codeOf(value) ?? `[${parts.join(', ')}].join("")`
 }
 
 /** A text in JavaScript without braces, which would end the expression around it. */

@@ -4,7 +4,7 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { sentFileOf } from '../nodes/fileparts.ts'
 import type { MappedNode } from '../parts.ts'
-import { isTemplate, keepText, writeCode } from '../texts.ts'
+import { isTemplate, keepText, parseCode, writeCode } from '../texts.ts'
 import {
   keepFields,
   type MappedMessage,
@@ -356,7 +356,7 @@ function readBlocks(given: unknown): Fields {
   // An expression gives the whole as a text or as an object, or makes some texts inside of the JSON.
   const whole = writeCode(given)
   return {
-    blocks: `={{ (given => (typeof given === 'string' ? JSON.parse(given) : given).blocks)(${whole}) }}`,
+    blocks: `={{ (given => (given ?? $fail('its blocks are nothing')).blocks)(${parseCode(whole, 'what gives the blocks')}) }}`,
   }
 }
 

@@ -61,6 +61,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   SORT: ['Lists', 'sort', 'Sort'],
   LIMIT: ['Lists', 'list', 'Limit'],
   DEDUPLICATE: ['Lists', 'list', 'Remove duplicates'],
+  SKIP_SEEN: ['Lists', 'list', 'Skip what was seen before'],
   SPLIT: ['Lists', 'branch', 'Split'],
   RENAME_KEYS: ['Lists', 'fields', 'Rename keys'],
   JOIN: ['Lists', 'merge', 'Join'],

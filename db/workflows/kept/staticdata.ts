@@ -1,12 +1,12 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { record } from '../change.ts'
-import { missing } from '../fault.ts'
-import { lockFor } from '../locks.ts'
-import { resealRows } from '../operation/reseal.ts'
-import type { Store } from '../scope.ts'
-import { type Keys, seal, unseal } from '../seal.ts'
-import { type MessagePlace, noteDone, readMessageNote } from '../send/notes.ts'
+import { record } from '../../change.ts'
+import { missing } from '../../fault.ts'
+import { lockFor } from '../../locks.ts'
+import { resealRows } from '../../operation/reseal.ts'
+import type { Store } from '../../scope.ts'
+import { type Keys, seal, unseal } from '../../seal.ts'
+import { type MessagePlace, noteDone, readMessageNote } from '../../send/notes.ts'
 
 /** The most bytes of JSON that a node keeps, and that a workflow keeps for all its nodes. */
 export const MAX_STATIC_DATA = 256 * 1024

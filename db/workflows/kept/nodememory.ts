@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { record, write } from '../change.ts'
-import { resealRows } from '../operation/reseal.ts'
-import type { Store } from '../scope.ts'
-import { type Keys, seal, unseal } from '../seal.ts'
+import { record, write } from '../../change.ts'
+import { resealRows } from '../../operation/reseal.ts'
+import type { Store } from '../../scope.ts'
+import { type Keys, seal, unseal } from '../../seal.ts'
 
 /** A memory of a workflow's nodes: those that give the same name and the same key share it. */
 export type MemoryPlace = { workflowId: string; name: string; key: string }
