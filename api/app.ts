@@ -55,6 +55,7 @@ import { observe } from './http/observe.ts'
 import { receive } from './http/receive.ts'
 import { guardStaticPaths } from './http/staticpaths.ts'
 import { createMailChoiceRoutes } from './mail/choices.ts'
+import { createMcpRoutes } from './mcp/mcp.ts'
 import { createAlertRoutes } from './monitoring/alerts.ts'
 import { createChannelRoutes } from './monitoring/channels/channels.ts'
 import { createDeliveryRoutes } from './monitoring/channels/deliveries.ts'
@@ -185,6 +186,7 @@ export function createApp(deps: ApiDeps) {
     .route('/', createForwarderRoutes(deps))
     .route('/', createAuditReportRoutes())
     .route('/', createAuditExportRoutes())
+    .route('/', createMcpRoutes(deps, seats, app))
     .route('/', createConsoleRoutes())
     .route(
       '/',

@@ -120,6 +120,8 @@ export type ApiDeps = {
   streams?: { heartbeatMs?: number; checkMs?: number; stallMs?: number; ofPerson?: number; ofTeam?: number }
   /** How many requests that wait for the end of an execution a person and a team may have open. */
   waiting?: { ofPerson?: number; ofTeam?: number }
+  /** How long a call of a tool over MCP waits for its execution, and the time between two reports on it, in milliseconds. */
+  mcp?: { waitMs?: number; progressMs?: number }
   /** How many streams of replies this process keeps open for a person, a team and a visitor. */
   replyStreams?: { ofPerson?: number; ofTeam?: number; ofVisitor?: number }
   /** The replies that are written and read in this process. Without them, only what others write is read. */

@@ -843,6 +843,14 @@ export interface Masking {
   updatedAt: Timestamp | null;
 }
 
+export interface McpTools {
+  name: string;
+  nodeId: string;
+  teamId: string;
+  tool: unknown;
+  workflowId: string;
+}
+
 export interface Members {
   joinedAt: Generated<Timestamp>;
   role: string;
@@ -1614,6 +1622,7 @@ export interface DB {
   mailRefusals: MailRefusals;
   mails: Mails;
   masking: Masking;
+  mcpTools: McpTools;
   members: Members;
   memoryEnds: MemoryEnds;
   memoryTurns: MemoryTurns;

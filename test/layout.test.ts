@@ -46,6 +46,7 @@ const SUBJECTS: Record<string, string[]> = {
   javascript: ['prelude'],
   jsonschema: [],
   mail: [],
+  mcp: [],
   models: [],
   monitoring: [
     ...['alerts', 'alerts/anomaly', 'channels', 'notices', 'playbooks', 'reports'],
@@ -85,6 +86,7 @@ const SHARED = {
   connectors: 'the services that nodes call, and how nodes of n8n become calls of them',
   graph: 'how graphs are compiled and drawn, and the one that the editor changes',
   kit: 'what runners of nodes share, and what pages share',
+  mcp: 'servers whose tools agents call, and the one that the service is',
   models: 'how models are called, and the nodes that do it',
   nodes: 'our types of nodes, and those of n8n',
   reports: 'of the audit, and those that monitoring sends on a schedule',

@@ -28,6 +28,7 @@ export const GUIDE_CONTENTS: { title: string; chapters: string[] }[] = [
       'chat',
       'widgets',
       'forms',
+      'mcp',
       'files',
       'tables',
       'guardrails',

@@ -16,6 +16,7 @@ export const TAGS: Record<string, string> = {
   Guardrails: 'Checking texts for what should not be in them',
   Variables: "A team's values for expressions",
   'Data tables': "Rows that a team's workflows and people keep",
+  MCP: 'The service as a server of tools for AI clients',
   Connectors: 'Services that nodes call by what a document or a table says of them',
   Credentials: 'What nodes sign in elsewhere with: sealed, and never read out again',
   Monitoring: 'What calls to models take and cost',

@@ -37,7 +37,7 @@ export type Rule = {
    * team. A role: that role in the team, or a higher one.
    */
   role: 'public' | 'user' | 'session' | 'instance' | 'member' | Role
-  /** Refuses requests to a public route for other reasons than a role. Called once they are counted. */
+  /** Refuses requests for other reasons than a role. Called once they are counted, and the role is checked. */
   guard?: (c: Context<AppEnv>) => void
   /** For a public route: whether it needs, or takes, the token of a visitor of a widget. The route itself reads it. */
   visitor?: 'needed' | 'taken'

@@ -146,7 +146,8 @@ export function describeRefusal(path: string, status: 400 | 408 | 431 | 500, mes
 /** Conflicts and lock_not_available, after the many tries of `db/change.ts`. */
 const CONTENDED = /^(40...|55P03)$/
 
-function readFault(thrown: unknown): Fault | undefined {
+/** The Fault that something thrown is, or means; undefined for a fault of the service itself. */
+export function readFault(thrown: unknown): Fault | undefined {
   if (thrown instanceof Fault) return thrown
   if (thrown instanceof HTTPException && thrown.status < 500)
     return new Fault('INVALID', 'The request is malformed')

@@ -25,9 +25,22 @@ const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 const SIGN_IN = '/api/auth/login'
 
-/** Whether a request counts against a limit. */
+/** Whether requests of its address count against a limit. */
 export function isCounted(c: Context): boolean {
   return !UNCOUNTED.test(c.req.path)
+}
+
+const parts = new WeakSet<Request>()
+
+/** Notes that a request is made by this process for another one, with which it has been counted. */
+export function notePart(request: Request): Request {
+  parts.add(request)
+  return request
+}
+
+/** Whether a request counts by itself. */
+export function countsItself(c: Context): boolean {
+  return isCounted(c) && !parts.has(c.req.raw)
 }
 
 /**
@@ -42,7 +55,7 @@ export function createRequestCounter(deps: ApiDeps, c: Context<AppEnv>, put: Put
   putLimitHeaders(put)
   let done = false
   return async (findTeam?: FindTeam): Promise<void> => {
-    if (done || !isCounted(c)) return
+    if (done || !countsItself(c)) return
     done = true
     const buckets = c.get('buckets')
     if (buckets) return countEach(deps, buckets, put)

@@ -12,7 +12,7 @@ import { createLastingWatch } from '../people/lasting.ts'
 import { authenticate, SESSION_COOKIE } from '../people/session.ts'
 import { isLoopback } from './host.ts'
 import { findRoute } from './observe.ts'
-import { createRequestCounter, isCounted } from './ratelimit.ts'
+import { countsItself, createRequestCounter } from './ratelimit.ts'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -45,7 +45,7 @@ export function receive(deps: ApiDeps): MiddlewareHandler<AppEnv> {
     c.set('log', deps.log.child({ requestId, ...(traceId === undefined ? {} : { traceId }), ...span }))
     let scope: Promise<Scope> | undefined
     c.set('authenticate', ({ anew } = { anew: false }) => {
-      if (anew || !scope) scope = authenticate(deps, c, { counts: !anew && isCounted(c) })
+      if (anew || !scope) scope = authenticate(deps, c, { counts: !anew && countsItself(c) })
       return scope
     })
     c.set('rightsSeen', watchRightsOn(deps.bus).seen())

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { RULES } from '../../workflows/expressions/rules.ts'
+import { isRules, NEWEST_RULES, RULES, type Rules } from '../../workflows/expressions/rules.ts'
 import { GraphEdgeSchema, GraphNodeSchema } from '../../workflows/graph/elements.ts'
 import { MAX_EDGES, MAX_NODES } from '../../workflows/graph/graph.ts'
 import { NODES } from '../../workflows/nodes/nodes.ts'
@@ -131,4 +131,9 @@ export const EXAMPLE_GRAPH = {
     { id: 'greet', type: 'SET', config: { values: { text: 'Order {{ $input.order }}' } } },
   ],
   edges: [{ source: 'start', target: 'greet' }],
+}
+
+/** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
+export function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
+  return isRules(given) ? given : otherwise
 }

@@ -7,6 +7,7 @@ import { CREDENTIAL_USES } from '../../workflows/secrets/uses.ts'
 import { translateSchema } from '../docs/jsonschema.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
+import { boundedString } from '../http/fields.ts'
 
 const NodeTypeSchema = v.pipe(
   v.object({
@@ -56,6 +57,18 @@ function copyMain(given: NodeType['mainBy']) {
   return { key: given.key, keys: Object.fromEntries(keys) }
 }
 
+const Which = v.object({
+  type: v.pipe(v.optional(boundedString(100)), v.description('Only this one')),
+  config: v.optional(
+    v.pipe(
+      v.picklist(['true', 'false'], 'must be true or false'),
+      v.transform((text) => text === 'true'),
+      v.description('With `false` each `config` is empty: the schemas are long'),
+    ),
+    'true',
+  ),
+})
+
 /** The node types, each with the JSON Schema of its config. */
 export function createNodeTypeRoutes() {
   const types = Object.entries<NodeType>(NODES).map(([type, row]) => ({
@@ -78,8 +91,13 @@ export function createNodeTypeRoutes() {
       tag: 'Workflows',
       summary: 'List the node types',
       role: 'user',
+      query: Which,
       responses: { 200: { description: 'Every node type', schema: v.array(NodeTypeSchema) } },
     }),
-    (c) => c.json(types),
+    (c) => {
+      const { type, config: isWhole } = c.req.valid('query')
+      const chosen = type === undefined ? types : types.filter((one) => one.type === type)
+      return c.json(isWhole ? chosen : chosen.map((one) => ({ ...one, config: {} })))
+    },
   )
 }

@@ -17,7 +17,7 @@ export const unknownKeysQuery = {
 /** For the descriptions of those routes. */
 export const ABOUT_UNKNOWN_KEYS =
   "Keys of a config that the node's type does not know are left out, and are named in `warnings`, unless " +
-  '`unknownKeys=refuse` refuses them; those of WEBHOOK_TRIGGER, FORM_TRIGGER, FORM, CHAT_TRIGGER, APPROVAL, GUARDRAIL and AI_AGENT are ' +
+  '`unknownKeys=refuse` refuses them; those of WEBHOOK_TRIGGER, FORM_TRIGGER, FORM, CHAT_TRIGGER, MCP_TRIGGER, APPROVAL, GUARDRAIL and AI_AGENT are ' +
   'always refused. The X-Unknown-Fields header lists their paths as a JSON array, too. `warnings` ' +
   'also has what in the graph is valid but may be a mistake.'
 

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { readDrawn } from '../../db/workflows/drawing.ts'
 import { updateWorkflow } from '../../db/workflows/update.ts'
 import { createWorkflow, deleteWorkflow, listWorkflows, readWorkflow } from '../../db/workflows/workflows.ts'
-import { isRules, NEWEST_RULES, type Rules } from '../../workflows/expressions/rules.ts'
+import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
 import { findOpenWebhooks } from '../../workflows/graph/advice/open.ts'
 import type { ApiDeps, AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'
@@ -13,11 +13,12 @@ import { EXAMPLE_ID, LOCATION_HEADER, messageResponse, pageSchema } from '../htt
 import { carryOutEach } from '../outbox.ts'
 import { listWarnings } from '../warnings.ts'
 import { NewWorkflowSchema, WorkflowDetailSchema, WorkflowItemSchema, WorkflowQuery } from './fields.ts'
-import { EXAMPLE_GRAPH, graphFields, rulesField } from './graph.ts'
+import { EXAMPLE_GRAPH, graphFields, rulesField, rulesOf } from './graph.ts'
 import { ETAG_HEADER, IF_MATCH_HEADER, readIfMatch, respondWithWorkflow } from './headers.ts'
 import { ABOUT_SECRETS, listMovedSecrets } from './moved.ts'
 import { settingsField } from './settings.ts'
 import { ABOUT_UNKNOWN_KEYS, findUnread, tellUnread, unknownKeysQuery } from './unknown.ts'
+import { createValidateRoutes } from './validate.ts'
 
 const workflowName = v.pipe(trimmedString(200), v.examples(['Orders']))
 const description = v.nullable(boundedString(5_000, 0))
@@ -75,11 +76,6 @@ const READ_ONLY = [
   ...['warnings', 'credentials'],
 ]
 
-/** The rules that a body names, else (also for what is not one of them, which is refused) the given ones. */
-function rulesOf(given: unknown, otherwise: Rules = NEWEST_RULES): Rules {
-  return isRules(given) ? given : otherwise
-}
-
 /** A body's graph with that of the workflow, and the rules that the body names, else those of the workflow. */
 async function findDrawing(
   c: Context<AppEnv>,
@@ -91,7 +87,10 @@ async function findDrawing(
 
 /** A team's workflows. */
 export function createWorkflowRoutes(deps: ApiDeps) {
-  return new Hono<AppEnv>().route('/', createWorkflowListRoutes()).route('/', createOneWorkflowRoutes(deps))
+  return new Hono<AppEnv>()
+    .route('/', createWorkflowListRoutes())
+    .route('/', createValidateRoutes())
+    .route('/', createOneWorkflowRoutes(deps))
 }
 
 function createWorkflowListRoutes() {

@@ -8,6 +8,7 @@ export const EXECUTION_TRIGGERS = [
   'FORM',
   'SCHEDULE',
   'CHAT',
+  'MCP',
   'SUB_WORKFLOW',
   'ERROR',
   'EVALUATION',

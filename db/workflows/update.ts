@@ -54,9 +54,9 @@ type Next = Awaited<ReturnType<typeof settleNext>>
 /**
  * Changes the given fields and keeps the others (BUILDER): nodes without edges keep the stored edges. A changed graph,
  * and changed notes, become a new version, which is published, or is the new draft. Throws NOT_FOUND; CONFLICT if the
- * team has a workflow of this name; INVALID if the graph is not valid, or if the workflow is active and what is published
- * lacks a trigger or has unreachable nodes; PRECONDITION_FAILED if `expected` does not contain the workflow's current tag
- * (see tagWorkflow).
+ * team has a workflow of this name, or another active one with a tool of the same name; INVALID if the graph is not
+ * valid, or if the workflow is active and what is published lacks a trigger or has unreachable nodes; PRECONDITION_FAILED
+ * if `expected` does not contain the workflow's current tag (see tagWorkflow).
  */
 export async function updateWorkflow(
   scope: Scope,
@@ -119,7 +119,11 @@ export async function applyPatch(
     }
     await addVersion(tx, wanted, version, { graph, approverIds, notes }, scope.userId, origin)
   }
-  const stored = await storeFields(locked, { ...fields, lastDraft: toDraft && isNew }, told.changed)
+  const stored = await storeFields(
+    locked,
+    { ...fields, lastDraft: toDraft && isNew },
+    { changed: told.changed, graph: toDraft ? published.stored.graph : graph },
+  )
   if (toDraft && isNew) await pruneDrafts(tx, id)
   const { nodes, edges, expressions = 1 } = graph
   const news = { nodes, edges, expressions, credentials: moved.made }

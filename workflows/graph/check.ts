@@ -47,6 +47,7 @@ export function* checkStructure(
     ...findRepeats(edges, ({ value }) => value.id, 'id', 'the id'),
     ...findRepeats(edges, edgeKey, '', 'the source, sourceHandle, target and targetHandle'),
     ...findRepeats(nodes, hookKey, 'config.path', 'the path and method'),
+    ...findRepeats(nodes, toolKey, 'config.name', 'the name'),
     ...nodes.flatMap((node) => checkNode(node, byId)),
     ...edges.flatMap((edge) => checkEdge(edge, byId)),
     ...cycles,
@@ -105,6 +106,10 @@ function hookKey({ value }: PlacedElement<GraphNode>): string | undefined {
   if (value.type === 'FORM_TRIGGER') return JSON.stringify(['form', value.config.path])
   if (value.type !== 'WEBHOOK_TRIGGER') return undefined
   return JSON.stringify([value.config.path, value.config.method])
+}
+
+function toolKey({ value }: PlacedElement<GraphNode>): string | undefined {
+  return value.type === 'MCP_TRIGGER' && !value.disabled ? JSON.stringify(value.config.name) : undefined
 }
 
 function checkNode(

@@ -12,6 +12,7 @@ import { FORM_NODES } from './forms.ts'
 import { GROUP_NODES } from './groups.ts'
 import { GUARDRAIL_NODES } from './guardrails.ts'
 import { ITEM_NODES } from './items.ts'
+import { MCP_NODES } from './mcp.ts'
 import { MEDIA_NODES } from './media.ts'
 import { MESSAGE_NODES } from './messages.ts'
 import { MODEL_NODES } from './models.ts'
@@ -44,6 +45,7 @@ export const NODES = {
   ...WEBHOOK_NODES,
   ...PAUSE_NODES,
   ...FORM_NODES,
+  ...MCP_NODES,
   ...AGENT_NODES,
 } as const satisfies Record<string, NodeType>
 

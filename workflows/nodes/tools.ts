@@ -28,20 +28,20 @@ const MAX_NAMES = 100
 const flag = v.boolean('must be true or false')
 
 /** The name by which a model calls a tool: one that all vendors take. */
-const toolName = v.pipe(
+export const toolName = v.pipe(
   v.string('must be a string'),
   v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
 )
 
 /** For the model. It is no expression: what is computed belongs into the instructions. */
-const description = v.pipe(
+export const toolDescription = v.pipe(
   textField,
   v.maxLength(4_000, 'must have at most 4000 characters'),
   v.check((text) => !text.includes('{{'), 'must be a text without {{ }}'),
 )
 
 /** A JSON Schema of an object, whose keys are the arguments. */
-const parameters = v.pipe(
+export const toolArguments = v.pipe(
   anyObject,
   v.check(({ type }) => type === 'object', 'must be a JSON Schema with the type object'),
   v.rawCheck(({ dataset, addIssue }) => {
@@ -58,7 +58,7 @@ const IDEMPOTENT = 'A call may be made again if nobody knows what came of it.'
 const APPROVAL = 'Each call waits until somebody has approved it.'
 
 const told = described(
-  { name: toolName, description, parameters, approval: v.optional(flag) },
+  { name: toolName, description: toolDescription, parameters: toolArguments, approval: v.optional(flag) },
   {
     name: 'What the model calls the tool by.',
     description: 'Tells the model what the tool is good for.',
@@ -154,7 +154,7 @@ const TOOLS = {
     ...described(
       {
         name: toolName,
-        description: v.optional(description),
+        description: v.optional(toolDescription),
         url: textField,
         headers: requestFields.headers,
         credentialId: v.optional(credentialField),
@@ -181,7 +181,7 @@ const TOOLS = {
   RUN: v.object({
     ...kindOf('RUN'),
     ...described(
-      { name: v.optional(toolName, 'run'), description: v.optional(description), nodes: list(unbraced) },
+      { name: v.optional(toolName, 'run'), description: v.optional(toolDescription), nodes: list(unbraced) },
       {
         name: 'What the model calls the tool by.',
         description: 'Tells the model what the tool is good for.',

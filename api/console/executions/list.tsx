@@ -27,6 +27,7 @@ const TRIGGERS = [
   'FORM',
   'SCHEDULE',
   'CHAT',
+  'MCP',
   'SUB_WORKFLOW',
   'ERROR',
   'EVALUATION',

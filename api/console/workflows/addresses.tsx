@@ -19,7 +19,8 @@ export function Addresses({ workflow }: { workflow: Workflow }) {
   const hooks = findHooks(workflow)
   const chats = workflow.nodes.some((node) => node.type === 'CHAT_TRIGGER' && !node.disabled)
   const forms = workflow.nodes.filter((node) => node.type === 'FORM_TRIGGER' && !node.disabled)
-  if (hooks.length === 0 && forms.length === 0 && !chats) return null
+  const tools = workflow.nodes.filter((node) => node.type === 'MCP_TRIGGER' && !node.disabled)
+  if (hooks.length + forms.length + tools.length === 0 && !chats) return null
   return (
     <section className="workflow-part">
       <h2>Addresses</h2>
@@ -31,6 +32,7 @@ export function Addresses({ workflow }: { workflow: Workflow }) {
           <PageAddress key={node.id} workflow={workflow} node={node} />
         ))}
         {chats && <ChatAddress workflow={workflow} />}
+        {tools.length > 0 && <ToolAddress workflow={workflow} tools={tools} />}
       </div>
     </section>
   )
@@ -162,6 +164,28 @@ function ChatAddress({ workflow }: { workflow: Workflow }) {
         {!workflow.active && <Pill tone="warn">Answers once the workflow is active</Pill>}
       </div>
       <Copied label="the address" text={sessions} />
+      <Copied label="the curl command" text={curl} />
+    </div>
+  )
+}
+
+/** All tools have one address: the client's token says of which team they are. */
+function ToolAddress({ workflow, tools }: { workflow: Workflow; tools: Workflow['nodes'] }) {
+  const address = addressOf('/api/mcp')
+  const names = tools.map(({ config }) => String((config as { name?: unknown }).name))
+  const json = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  const curl =
+    `curl -sS ${address} -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' ` +
+    `-H 'Accept: application/json, text/event-stream' -d '${json}'`
+  return (
+    <div className="panel workflow-address">
+      <div className="row">
+        <Pill tone="busy">MCP</Pill>
+        <strong>{names.join(', ')}</strong>
+        <span className="quiet">for MCP clients, with an SDK token of the role OPERATOR or a higher one</span>
+        {!workflow.active && <Pill tone="warn">Answers once the workflow is active</Pill>}
+      </div>
+      <Copied label="the address" text={address} />
       <Copied label="the curl command" text={curl} />
     </div>
   )

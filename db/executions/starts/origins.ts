@@ -89,6 +89,7 @@ export type Start =
   | From<'RECOVERY', Repeated, 'act' | 'onlyNode' | 'given' | 'swept' | 'draft'>
   | From<'WEBHOOK', never, 'id' | 'once' | 'adopt' | 'draft' | 'renew'>
   | From<'FORM', never, 'id' | 'adopt' | 'draft' | 'renew'>
+  | From<'MCP', 'right', 'idempotencyKey' | 'renew'>
   | From<'SCHEDULE', 'id'>
   | From<'CHAT', 'id' | 'chatSessionId' | 'adopt', 'right'>
   | From<'PARENT', 'id' | 'parent', 'adopt' | 'swept' | 'draft'>

@@ -77,7 +77,7 @@ async function publishDraft(
   const { active: wasActive, version: before } = published.shown
   const told = describeChange({ version: before, active: wasActive }, { version, active })
   const fields = { name, description, active, settings, version, draftVersion: null, lastDraft: false }
-  const written = await storeFields(locked, fields, told.changed)
+  const written = await storeFields(locked, fields, { changed: told.changed, graph: stored.graph })
   const { edges, expressions = 1 } = stored.graph
   const nodes = stored.graph.nodes.map(await presentApprovers(store, teamId, stored.approverIds))
   const numbers = { version, publishedVersion: version, draftVersion: null }

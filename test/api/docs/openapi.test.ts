@@ -53,6 +53,7 @@ test('every operation says what it does, for whom, and how it responds', () => {
     const others: Record<string, string> = {
       'post /api/auth/register': '202',
       'get /api/executions/{id}': '304',
+      'post /api/mcp': '202',
     }
     // A page of a form may lead on at once.
     const leads = /^get \/form(-progress)?\//.test(at) ? '303' : undefined
@@ -100,11 +101,14 @@ test('every operation says what it does, for whom, and how it responds', () => {
         'get /api/audit/team/{teamId}/siem': 'text/plain',
         'get /api/docs/guide/{chapter}': 'text/markdown',
         'get /api/executions/{id}/files/{fileId}': '*/*',
+        'post /api/mcp': '*/*',
       }[at]
       // OTLP answers in the encoding of its request, errors too. A wrong host is refused before that is known.
       const otlp =
         at === 'post /api/telemetry/v1/traces' && status !== '421' ? ['application/x-protobuf'] : []
-      const texts = also && status === '200' ? [also] : otlp
+      // What the protocol itself refuses is no error of this API.
+      const isProtocols = at === 'post /api/mcp' && ['400', 'default'].includes(status)
+      const texts = also && (status === '200' || isProtocols) ? [also] : otlp
       const types = bodiless ? [] : [media, ...texts]
       expect([at, status, Object.keys(content ?? {})]).toEqual([at, status, types])
       expect(Object.keys(headers ?? {})).toContain('X-RateLimit-Limit')

@@ -71,6 +71,8 @@ const OWN_GUARD = new Set([
   'readChatMessage',
   'followChatReply',
   'stopChatReply',
+  // Each tool has its own role, and a cookie is not taken.
+  'callMcp',
   // Visitors have no role: pages and tokens let them in.
   'readPublicWidget',
   'openVisitorSession',
@@ -92,6 +94,7 @@ const OWN_GUARD = new Set([
 const IDLE = new Set([
   'cancelExecutions',
   'evaluateExpression',
+  'validateWorkflow',
   'listConnectorOptions',
   'checkText',
   'testGuardrailRule',
@@ -140,6 +143,8 @@ const ENTRIES: Record<string, string[]> = {
   revokeSdkToken: ['SDK_TOKEN_REVOKED'],
   createWorkflow: ['WORKFLOW_CREATED'],
   updateWorkflow: ['WORKFLOW_DEACTIVATED'],
+  // It only reads.
+  validateWorkflow: [],
   deleteWorkflow: ['WORKFLOW_DELETED'],
   publishWorkflow: ['WORKFLOW_PUBLISHED'],
   discardDraft: ['WORKFLOW_DRAFT_DISCARDED'],

@@ -760,6 +760,16 @@ export function examples(url: string): Record<string, Example> {
       status: 'SUCCESS',
       records: { start: 'SUCCESS', page: 'SUCCESS', last: 'SUCCESS' },
     },
+    mcp: {
+      nodes: [
+        { ...start, type: 'MCP_TRIGGER', config: { name: 'double', description: 'Doubles a number' } },
+        { id: 'double', type: 'SET', config: { values: { twice: '{{ $input.n * 2 }}' } } },
+      ],
+      edges: edges('start -> double'),
+      data: { n: 1 },
+      status: 'SUCCESS',
+      records: { start: 'SUCCESS', double: 'SUCCESS' },
+    },
     subworkflows: {
       child: {
         nodes: [

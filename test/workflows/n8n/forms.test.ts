@@ -164,3 +164,23 @@ test('a form that asked for a sign-in is never open to all', () => {
   expect(led.configs[1]!.config).toMatchObject({ completion: { show: 'text' } })
   expect(led.paths).toEqual(['End parameters.redirectUrl'])
 })
+
+test("n8n's MCP server is reported, with what to add for its tools", () => {
+  const imported = importDocument({
+    nodes: [
+      {
+        id: 'a',
+        name: 'Server',
+        type: '@n8n/n8n-nodes-langchain.mcpTrigger',
+        typeVersion: 2,
+        parameters: { path: 'x' },
+        position: [0, 0],
+      },
+    ],
+    connections: {},
+  })
+  expect(imported!.nodes).toMatchObject([{ type: 'MANUAL_TRIGGER' }])
+  expect(imported!.report.problems).toMatchObject([
+    { kind: 'trigger', message: expect.stringContaining('add one for each of these tools') },
+  ])
+})

@@ -28,6 +28,7 @@ const PROTECTED = new Set([
   'FORM_TRIGGER',
   'FORM',
   'CHAT_TRIGGER',
+  'MCP_TRIGGER',
   'APPROVAL',
   'GUARDRAIL',
   'AI_AGENT',

@@ -22,6 +22,7 @@ export const TRIGGER_MAPPERS: Record<string, NodeMapper> = {
   errorTrigger: mapErrorTrigger,
   chatTrigger: mapChatTrigger,
   manualChatTrigger: mapChatTrigger,
+  mcpTrigger: mapMcpTrigger,
   executeWorkflowTrigger: () => ({ type: 'SUB_WORKFLOW_TRIGGER', config: {} }),
 }
 
@@ -37,6 +38,16 @@ function mapChatTrigger({ parameters }: SourceNode, { report }: MapperTools): Ma
     config: {},
     shaper: { type: 'TRANSFORM', config: { expression: CHAT_SHAPE } },
   }
+}
+
+/** Its tools are the nodes connected with it, of which each would be a trigger of its own here. */
+function mapMcpTrigger(node: SourceNode, { report }: MapperTools): MappedNode {
+  const message =
+    "n8n's MCP server offers the nodes that are connected with it as tools. In Perdure each tool is an MCP_TRIGGER with a " +
+    'name, a description and an inputSchema, which leads to the nodes that do the work: add one for each of these tools. ' +
+    'Clients reach them at /api/mcp with an SDK token.'
+  report('trigger', 'type', message, node.raw)
+  return { type: 'MANUAL_TRIGGER', config: {} }
 }
 
 /** A trigger of another type becomes a manual one: callers pass the data that the trigger would bring. */

@@ -18,6 +18,7 @@ const KINDS: Record<string, [Group, SignName, string?]> = {
   FORM_TRIGGER: ['Triggers', 'fields', 'Form'],
   SCHEDULE_TRIGGER: ['Triggers', 'clock', 'Schedule'],
   CHAT_TRIGGER: ['Triggers', 'chat', 'Chat message'],
+  MCP_TRIGGER: ['Triggers', 'robot', 'MCP tool'],
   SUB_WORKFLOW_TRIGGER: ['Triggers', 'enter', 'Called by a workflow'],
   ERROR_TRIGGER: ['Triggers', 'bolt', 'Failed execution'],
   IF_ELSE: ['Flow', 'branch', 'If / else'],
