@@ -291,7 +291,7 @@ test('a credential does not go to another server that a document names for one o
   }
   const strangerHost = new URL(stranger.url).host
   expect((await carryOut({})).error).toBe(
-    `config.credentialId must have ${strangerHost} in its allowedHosts: the action is not at ${new URL(service.url).host}`,
+    `credentialId must have ${strangerHost} in its allowedHosts: the action is not at ${new URL(service.url).host}`,
   )
   expect(stranger.asked).toEqual([])
   expect(await carryOut({ allowedHosts: [strangerHost] })).toMatchObject({ output: { id: 8 } })
