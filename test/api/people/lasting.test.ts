@@ -20,8 +20,8 @@ const { teamId } = service
 const { db } = service.store
 const runs = createRuns(service)
 
-/** How each response that lasts is asked for. Chats are for people, not for tokens. */
-type Lasting = { path: string; json?: object; people?: true }
+/** How each response that lasts is asked for. Chats are for people, not for tokens, and MCP is for tokens only. */
+type Lasting = { path: string; json?: object; people?: true; tokens?: true }
 
 async function* writeBytes() {
   yield Buffer.alloc(300_000, 'a')
@@ -53,6 +53,13 @@ async function makeWorld(owner: { id: string; cookie: string }): Promise<Record<
   })
   await service.call('PUT', `/api/workflows/${agent.id}`, owner.cookie, { active: true })
   const chat = await post('/api/agent-chat/sessions', { teamId, workflowId: agent.id })
+  const tool = `tool_${name.replaceAll('-', '')}`
+  const offered = await post('/api/workflows', {
+    ...{ teamId, name: tool },
+    nodes: [{ id: 'tool', type: 'MCP_TRIGGER', config: { name: tool, description: 'Waits' } }],
+    edges: [],
+  })
+  await service.call('PUT', `/api/workflows/${offered.id}`, owner.cookie, { active: true })
   const actor = { kind: 'USER', id: owner.id, name: 'Ada Byron' } as const
   const scope = serviceScope(service.store, actor, [[teamId, 'ADMIN']], { userId: owner.id })
   const settings = {
@@ -101,6 +108,11 @@ async function makeWorld(owner: { id: string; cookie: string }): Promise<Record<
     downloadAuditReport: { path: `/api/audit/team/${teamId}/reports/${reportId}/download?format=html` },
     exportRows: { path: `/api/tables/${table.id}/csv` },
     exportAudit: { path: `/api/audit/team/${teamId}/export` },
+    callMcp: {
+      path: '/api/mcp',
+      json: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: {} } },
+      tokens: true,
+    },
   }
 }
 
@@ -133,16 +145,23 @@ const SLOTS = new Set(['exportExecutions', 'exportTokenUsage'])
 type Open = { id: string; begun: Promise<unknown>; end: Promise<string>; isOver: () => boolean }
 
 /** Asks for a response that lasts, and says how it ends: `closed`, `cut`, or the status of one that waited. */
-function open(id: string, { path, json }: Lasting, as: Record<string, string>): Open {
-  const headers = { ...as, ...(json ? { 'content-type': 'application/json' } : {}) }
+function open(id: string, { path, json, tokens }: Lasting, as: Record<string, string>): Open {
+  const accept = { accept: 'application/json, text/event-stream' }
+  const headers = {
+    ...as,
+    ...(json ? { 'content-type': 'application/json' } : {}),
+    ...(tokens ? accept : {}),
+  }
   const init = json ? { method: 'POST', body: JSON.stringify(json), headers } : { headers }
   const asked = Promise.resolve(service.app.request(path, init))
   let over = false
   const begun = Promise.withResolvers<void>()
   const follow = async () => {
     const waits = path.includes('waitMs')
-    if (waits) begun.resolve()
+    if (waits || tokens) begun.resolve()
     const response = await asked
+    // A tool that fails is an answer of the protocol.
+    if (tokens) return /"isError":true/.test(await response.text()) ? 'refused' : 'whole'
     if (waits) {
       if (response.status < 400)
         throw new Error(`${id} did not wait: ${response.status} ${await response.text()}`)
@@ -180,6 +199,7 @@ const ENDS: Record<string, RegExp> = {
   followBatch: /^closed$/,
   postChatMessage: /^closed$/,
   followChatReply: /^closed$/,
+  callMcp: /^refused$/,
 }
 
 async function expectEnds(lasting: Open[], since: number): Promise<void> {
@@ -200,7 +220,7 @@ async function openAll(
 ): Promise<Open[]> {
   const isToken = 'authorization' in as
   const wanted = Object.entries(world).filter(
-    ([id, { people }]) => !(people && isToken) && (only ? id === only : !SLOTS.has(id)),
+    ([id, { people, tokens }]) => !(isToken ? people : tokens) && (only ? id === only : !SLOTS.has(id)),
   )
   const lasting = wanted.map(([id, how]) => open(id, how, as))
   await Promise.all(lasting.map(({ begun }) => begun))
