@@ -64,7 +64,7 @@ test(
   'all imported workflows answer as n8n did wherever they have done so before',
   {
     tags: 'long',
-    timeout: 300_000,
+    timeout: 900_000,
   },
   () => expectSame(1),
 )
