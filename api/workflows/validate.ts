@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import { validateGraph } from '../../db/workflows/drafts/validate.ts'
+import { validateGraph } from '../../db/workflows/validate.ts'
 import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
 import type { AppEnv } from '../env.ts'
 import { accept } from '../http/accept.ts'

@@ -5,8 +5,8 @@ import { listNamedConnectors } from '../../workflows/graph/named.ts'
 import type { Db } from '../connection.ts'
 import { cleanText } from '../text.ts'
 
-/** A graph that is saved: its workflow, and the version that it continues if that is known. */
-export type Saved = { teamId: string; workflowId: string; from?: number | undefined }
+/** A graph that is saved: its workflow, if it has one yet, and the version that it continues if that is known. */
+export type Saved = { teamId: string; workflowId: string | undefined; from?: number | undefined }
 
 /** A connector that nodes name, and the version of it that those have which name none. */
 export type KeptVersion = { id: string; name: string; version: number }
@@ -42,7 +42,7 @@ export const listConnectorNames = (nodes: GraphNode[]): string[] => [
  * newest.
  */
 export function keptVersionsOf({ teamId, workflowId, from }: Saved, names: string[]): RawBuilder<unknown> {
-  const before = sql`from version_connectors as p where p.workflow_id = ${workflowId}`
+  const before = sql`from version_connectors as p where p.workflow_id = ${workflowId ?? null}::uuid`
   const nearest = sql`order by (p.version = ${from ?? null}::int) is true desc, p.version desc, p.named = n.named desc limit 1`
   return sql`(
     select n.named, found.id, found.version from unnest(${names}::text[]) as n (named)

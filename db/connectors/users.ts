@@ -30,7 +30,7 @@ export async function listConnectorUsers(db: Db, id: string): Promise<ConnectorU
 export async function noteConnectors(
   tx: Tx,
   version: number,
-  saved: Saved,
+  saved: Saved & { workflowId: string },
   { nodes }: Pick<Graph, 'nodes'>,
 ): Promise<void> {
   const names = listConnectorNames(nodes)

@@ -17,7 +17,7 @@ export async function findReferenceProblems(
   store: Store,
   teamId: string,
   graph: Graph,
-  ownId: string,
+  ownId: string | undefined,
   how: Saving = {},
 ): Promise<Problem[]> {
   return [
@@ -32,7 +32,7 @@ export async function checkReferences(
   store: Store,
   teamId: string,
   graph: Graph,
-  ownId: string,
+  ownId: string | undefined,
   how: Saving = {},
 ): Promise<void> {
   const problems = await findReferenceProblems(store, teamId, graph, ownId, how)

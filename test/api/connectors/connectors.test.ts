@@ -324,6 +324,16 @@ test('a restored version has the versions of connectors that it had', async () =
 test('a graph names connectors, actions and inputs that there are', async () => {
   await add({ name: 'known', openapi: JSON.stringify(PETS('http://127.0.0.1:9')) })
   const node = (id: string, config: object) => ({ id, type: 'CONNECTOR', config })
+  // A graph that no workflow has yet may name the team's connectors too.
+  const start = { id: 'start', type: 'MANUAL_TRIGGER', config: {} }
+  const validate = (config: object) =>
+    host.call('POST', '/api/workflows/validate', host.user.cookie, {
+      ...{ teamId: host.teamId, nodes: [start, node('a', config)] },
+      edges: [{ source: 'start', target: 'a' }],
+    })
+  const call = { connector: 'known', action: 'addPet', input: { name: 'Rex' } }
+  expect(await validate(call)).toMatchObject({ status: 200, body: { activation: [] } })
+  expect((await validate({ ...call, action: 'adPet' })).status).toBe(400)
   const { status, body } = await refuse('/api/workflows', 'POST', {
     teamId: host.teamId,
     name: 'wrong',

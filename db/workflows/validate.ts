@@ -1,9 +1,9 @@
-import { NEWEST_RULES } from '../../../workflows/expressions/rules.ts'
-import type { Problem } from '../../../workflows/problem.ts'
-import { demandTeam, type Scope } from '../../scope.ts'
-import { checkGraph, type Drawing, settleGraph } from '../drawing.ts'
-import { checkReferences } from '../references.ts'
-import { findInactive } from '../update.ts'
+import { NEWEST_RULES } from '../../workflows/expressions/rules.ts'
+import type { Problem } from '../../workflows/problem.ts'
+import { demandTeam, type Scope } from '../scope.ts'
+import { checkGraph, type Drawing, settleGraph } from './drawing.ts'
+import { checkReferences } from './references.ts'
+import { findInactive } from './update.ts'
 
 /**
  * What would be said of a graph if a new workflow of the team had it (BUILDER), of which nothing is saved: what may be a
@@ -19,6 +19,6 @@ export async function validateGraph(
   const expressions = read?.expressions ?? input.expressions ?? NEWEST_RULES
   const { graph, warnings } = await checkGraph({ ...input, expressions }, teamId)
   const settled = await settleGraph(store, teamId, { ...graph, expressions }, [])
-  await checkReferences(store, teamId, settled.graph, '')
+  await checkReferences(store, teamId, settled.graph, undefined)
   return { warnings, activation: findInactive(settled) }
 }
