@@ -11,6 +11,7 @@ import { TURN_UNITS, type Work } from '../turns.ts'
 import type { CircleBlock } from './circles.ts'
 import type { SourceLink, SourceNode, SourceWorkflow } from './document.ts'
 import { type LoopBlock, readBatchSize, readLoopOutputs } from './loops.ts'
+import { quoteValue } from './texts.ts'
 
 /** What an expression reads of a node besides its items, and what has the same value here. */
 type Replaced = { start: number; end: number; text: string }
@@ -176,8 +177,7 @@ function readExpression(text: string): string | undefined {
 
 function writeValue(value: unknown): string | undefined {
   if (value === undefined || (typeof value === 'string' && value.length > MAX_VALUE)) return undefined
-  // No braces, which would end the expression around it.
-  return JSON.stringify(value).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
+  return quoteValue(value)
 }
 
 /** What n8n's Loop Over Items keeps: known in its loop, if no other is between, and when it is done. */

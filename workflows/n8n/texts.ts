@@ -21,8 +21,7 @@ export function keepText(value: unknown): string {
 /** Plain text, for a config in which `{{` begins an expression and `=` a template. */
 export function writeLiteral(text: string): string {
   if (!text.includes('{{') && !/^'?=/.test(text)) return text
-  const quoted = JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
-  return `={{ ${quoted} }}`
+  return `={{ ${quoteValue(text)} }}`
 }
 
 // Keys are no templates.
@@ -82,10 +81,10 @@ export function splitPieces(text: string): string[] {
 
 /** JavaScript that gives what n8n makes of a text: the value of its only expression, or the text around several. */
 export function writeCode(value: unknown): string {
-  if (!isTemplate(value)) return quote(plainText(value) ?? '')
+  if (!isTemplate(value)) return quoteValue(plainText(value) ?? '')
   const pieces = splitPieces(value).map((piece) => {
     const code = /^=\s*\{\{([\s\S]*)\}\}$/.exec(piece)?.[1]
-    return code === undefined ? quote(piece) : tryCode(code)
+    return code === undefined ? quoteValue(piece) : tryCode(code)
   })
   return pieces.length === 1 ? pieces[0]! : `[${pieces.join(', ')}].join('')`
 }
@@ -102,7 +101,8 @@ const SAFE = /^(?:\$(?:json|args)(?:\.[\w$]+|\["[^"\\]*"\])?|\d+)$/
 /** JavaScript that reads a text as JSON, or fails the node. Another value stays as it is. */
 export const parseCode = (code: string, what: string) =>
   `(value => { if (typeof value !== 'string') return value; try { return JSON.parse(value) } catch { ` +
-  `return $fail(${quote(`${what} is no JSON`)}) } })(${code})`
+  `return $fail(${quoteValue(`${what} is no JSON`)}) } })(${code})`
 
-/** A text in JavaScript without braces, which would end the expression around it. */
-const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
+/** A value as JavaScript without braces in its texts, which would end the expression around it. */
+export const quoteValue = (value: unknown) =>
+  JSON.stringify(value).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')

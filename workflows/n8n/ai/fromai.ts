@@ -3,6 +3,7 @@ import { isObject, setOwn } from '../../json.ts'
 import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import type { ProblemReporter } from '../report.ts'
+import { quoteValue } from '../texts.ts'
 import type { Fields } from './asking.ts'
 
 /** An argument with which the model calls a tool. */
@@ -123,9 +124,8 @@ export function createArguments(): ArgumentList {
 
 /** A value in an expression; braces in it would end that. */
 function writeValue(value: unknown): string {
-  const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
-  if (typeof value === 'string') return quote(value)
-  return typeof value === 'object' ? `JSON.parse(${quote(JSON.stringify(value))})` : String(value)
+  if (typeof value === 'string') return quoteValue(value)
+  return typeof value === 'object' ? `JSON.parse(${quoteValue(JSON.stringify(value))})` : String(value)
 }
 
 type Syntax = { type: string; start: number; end: number; [key: string]: unknown }

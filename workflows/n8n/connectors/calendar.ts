@@ -4,7 +4,15 @@ import type { SourceNode } from '../document.ts'
 import type { MapperTools } from '../mapper.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { readOptionFields } from '../send/messenger.ts'
-import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
+import {
+  isTemplate,
+  keepText,
+  listObjects,
+  plainText,
+  quoteValue,
+  writeCode,
+  writeLiteral,
+} from '../texts.ts'
 import {
   demandOperation,
   keepFilled,
@@ -180,8 +188,7 @@ function readReminders({ parameters }: SourceNode): Fields {
   const text = JSON.stringify({ useDefault: false, ...(overrides.length > 0 ? { overrides } : {}) })
   if (text.includes('{{')) throw new Error('an expression gives its reminders')
   if (!isTemplate(useDefaultReminders)) return { reminders: JSON.parse(text) }
-  const quoted = JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
-  return { reminders: `={{ (${writeCode(useDefaultReminders)}) ? null : JSON.parse(${quoted}) }}` }
+  return { reminders: `={{ (${writeCode(useDefaultReminders)}) ? null : JSON.parse(${quoteValue(text)}) }}` }
 }
 
 /** Addresses, of which several may stand in a text with commas between them. */

@@ -5,7 +5,15 @@ import type { MapperTools } from '../mapper.ts'
 import { fileOf } from '../nodes/fileparts.ts'
 import { type ProblemReporter, reportMissingOption } from '../report.ts'
 import { modeOf, readOptionFields } from '../send/messenger.ts'
-import { isTemplate, keepText, listObjects, plainText, writeCode, writeLiteral } from '../texts.ts'
+import {
+  isTemplate,
+  keepText,
+  listObjects,
+  plainText,
+  quoteValue,
+  writeCode,
+  writeLiteral,
+} from '../texts.ts'
 import {
   demandOperation,
   readGoogleSignIn,
@@ -227,7 +235,7 @@ function search(node: SourceNode): ServiceWork {
   if ([searchMethod, whatToSearch, fileTypes, includeTrashed].some(isTemplate))
     throw new Error('an expression says how it searches')
   const query: string[] = []
-  const say = (text: string) => query.push(JSON.stringify(text).replaceAll('{', '\\u007b'))
+  const say = (text: string) => query.push(quoteValue(text))
   const wanted = `String(${writeCode(queryString)})`
   if (searchMethod === 'name') query.push(`"name contains '" + ${wanted}${ESCAPE} + "'"`)
   else query.push(wanted)

@@ -1,5 +1,5 @@
 import { splitScript } from '../../javascript/template.ts'
-import { isTemplate, plainText, tryCode } from '../texts.ts'
+import { isTemplate, plainText, quoteValue, tryCode } from '../texts.ts'
 
 /** A statement of ours, and the expressions for its values. `list` is code for all of them, where they must be looked at. */
 export type WrittenSql = { sql: string; values: string[]; list?: string }
@@ -92,13 +92,11 @@ const APOSTROPHES =
 function writeQuoted({ texts, codes }: Quoted): string {
   if (texts.some((one) => one.includes("''"))) throw new Error(APOSTROPHES)
   const entries = texts.flatMap((one, i) => [
-    ...(one === '' ? [] : [quote(one)]),
+    ...(one === '' ? [] : [quoteValue(one)]),
     ...(codes[i] ? [tryCode(codes[i])] : []),
   ])
   return `={{ [${entries.join(', ')}].join('') }}`
 }
-
-const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
 
 /** Where a text begins in this part of a statement that does not end in it. */
 function findOpenQuote(sql: string): number | undefined {
@@ -143,7 +141,7 @@ function guardAll(codes: { code: string; bare: boolean }[]): string {
     bare ? `(value => ${is} ? refused : value)(${tryCode(code)})` : tryCode(code),
   )
   const list = `[${entries.join(', ')}]`
-  return `((refused) => (list => list.includes(refused) ? ${quote(REFUSED)} : list)(${list}))({})`
+  return `((refused) => (list => list.includes(refused) ? ${quoteValue(REFUSED)} : list)(${list}))({})`
 }
 
 function shiftPlaces(sql: string, by: number): string {

@@ -3,7 +3,16 @@ import { splitScript } from '../../javascript/template.ts'
 import { getOwn } from '../../json.ts'
 import { type Fields, objectOf } from '../ai/asking.ts'
 import type { SourceNode } from '../document.ts'
-import { isTemplate, keepText, keepTexts, listObjects, plainText, tryCode, writeLiteral } from '../texts.ts'
+import {
+  isTemplate,
+  keepText,
+  keepTexts,
+  listObjects,
+  plainText,
+  quoteValue,
+  tryCode,
+  writeLiteral,
+} from '../texts.ts'
 
 type Where = { where?: Fields[]; match?: 'all' | 'any' }
 
@@ -125,18 +134,15 @@ export function codeOf(value: unknown): string | undefined {
 /** The JavaScript of the text that a template makes, or of the value of its only expression. */
 function writeTextCode(value: string): string {
   const parts = splitScript(value).parts.map((part) =>
-    typeof part === 'string' ? quote(part) : tryCode(part.source),
+    typeof part === 'string' ? quoteValue(part) : tryCode(part.source),
   )
   return codeOf(value) ?? `[${parts.join(', ')}].join("")`
 }
 
-/** A text in JavaScript without braces, which would end the expression around it. */
-const quote = (text: string) => JSON.stringify(text).replaceAll('{', '\\u007b').replaceAll('}', '\\u007d')
-
 /** The column, or none where there is no value to compare with: the node fails, and takes it for no null. */
 function nameIf(column: string, code: string): string {
   if (isTemplate(column)) throw new Error('expressions give both the column of a condition and its value')
-  return `={{ (value => value === undefined ? '' : ${quote(plainText(column) ?? '')})(${code}\n) }}`
+  return `={{ (value => value === undefined ? '' : ${quoteValue(plainText(column) ?? '')})(${code}\n) }}`
 }
 
 /** An expression for the value, which is null, so that the node fails, if `fault` holds for it. */
