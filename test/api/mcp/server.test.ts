@@ -1,9 +1,7 @@
-import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { createEvaluator } from '../../../activities/expressions/evaluator.ts'
-import { createApp } from '../../../api/app.ts'
-import { startListener } from '../../../worker/service/listener.ts'
 import { connectMcp, textOf } from '../../support/agents/mcpclient.ts'
+import { addApi } from '../../support/chat/replies.ts'
 import { keep } from '../../support/keep.ts'
 import { startService } from '../../support/service.ts'
 
@@ -130,21 +128,9 @@ describe('a call of a workflow', () => {
 
   test('that is repeated with its key starts one execution, by whichever process', async () => {
     const id = await publish('repeated')
-    const second = createApp({
-      store: service.store,
-      bus: service.bus,
-      log: pino({ level: 'silent' }),
-      publicUrl: 'http://127.0.0.1:3000',
-      rateLimits: false,
-      isReady: async () => ({ database: true, temporal: true, worker: true }),
-      carryOut: async () => false,
-      evaluator: createEvaluator({ processes: 1 }),
-      mcp: { waitMs: 200 },
-    })
-    const listener = await startListener(second.fetch, 0, '127.0.0.1')
-    const clients = await Promise.all(
-      [origin, `http://127.0.0.1:${listener.port}`].map((at) => connectMcp(at, tokens.OPERATOR)),
-    )
+    const evaluator = createEvaluator({ processes: 1 })
+    const second = await addApi(service, { evaluator, mcp: { waitMs: 200 } })
+    const clients = await Promise.all([origin, second.url].map((at) => connectMcp(at, tokens.OPERATOR)))
     // The check of arguments may have no process yet: then nothing has started, and the client is told to repeat.
     const call = async (at: number, n: number) => {
       const request = { name: 'repeated', arguments: { n }, _meta: { idempotencyKey: 'order 7' } }
@@ -160,7 +146,8 @@ describe('a call of a workflow', () => {
     expect(textOf(await call(1, 8))).toContain('with another body')
     expect(await listRuns(id)).toHaveLength(1)
     for (const client of clients) await client.close()
-    await listener.stop(1_000)
+    await second.stop()
+    await evaluator.close()
   })
 
   test('that does not fit names every fault, and starts nothing', async () => {

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { UNNAMED_CREDENTIAL } from '../../../workflows/n8n/ai/asking.ts'
-import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
-import { repairGraph } from '../../../workflows/n8n/repair.ts'
 import { agentDocument, type Part, type Start, tool } from '../../support/agents/n8n.ts'
-import { atOnce } from '../../support/atonce.ts'
+import { importDocument } from './importing.ts'
 
 const CREDENTIAL = randomUUID()
 const CHILD = randomUUID()
@@ -12,14 +10,7 @@ const CHILD = randomUUID()
 function convert(parts: Part[], parameters: object = {}, start: Start = 'manualTrigger') {
   const known: Record<string, string> = { abc: CREDENTIAL, 'db-1': CREDENTIAL, child: CHILD }
   const find = (key: string) => known[key]
-  const converted = atOnce(convertWorkflow(agentDocument(parts, parameters, start), find, find))!
-  const { report } = converted
-  const repair = repairGraph(
-    { ...converted, expressions: 2 },
-    (problem) => void report.problems.push(problem),
-    randomUUID,
-  )
-  const { graph, problems } = atOnce(repair)
+  const { problems, report, ...graph } = importDocument(agentDocument(parts, parameters, start), find, find)!
   expect(problems).toEqual([])
   const agent = graph.nodes.find(({ name }) => name === 'Agent' || name === 'Agent (start)')!
   return { graph, agent, report, told: JSON.stringify(report.problems) }

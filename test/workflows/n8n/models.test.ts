@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { UNNAMED_CREDENTIAL } from '../../../workflows/n8n/ai/asking.ts'
-import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
-import { repairGraph } from '../../../workflows/n8n/repair.ts'
-import { atOnce } from '../../support/atonce.ts'
+import { importDocument } from './importing.ts'
 
 const CREDENTIAL = randomUUID()
 
@@ -50,14 +48,7 @@ const MODEL: Part = {
 
 function convert(document: object, known = 'abc') {
   const found = (key: string) => (key === known ? CREDENTIAL : undefined)
-  const converted = atOnce(convertWorkflow(document, () => undefined, found))!
-  const { report } = converted
-  const repair = repairGraph(
-    { ...converted, expressions: 2 },
-    (problem) => void report.problems.push(problem),
-    randomUUID,
-  )
-  const { graph, problems } = atOnce(repair)
+  const { problems, report, ...graph } = importDocument(document, () => undefined, found)!
   expect(problems).toEqual([])
   return { report, graph, ask: graph.nodes.find(({ name }) => name === 'Ask' || name === 'Ask (start)')! }
 }

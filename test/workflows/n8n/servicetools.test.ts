@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { convertWorkflow } from '../../../workflows/n8n/convert.ts'
-import { repairGraph } from '../../../workflows/n8n/repair.ts'
 import { agentDocument, type Part, tool } from '../../support/agents/n8n.ts'
-import { atOnce } from '../../support/atonce.ts'
+import { importDocument } from './importing.ts'
 
 type Fields = Record<string, unknown>
 
 /** What an agent's tool has become, or why it was not imported. */
 function convert(part: Part): { made: Fields; told: string } {
-  const converted = atOnce(convertWorkflow(agentDocument([part], {}, 'manualTrigger'), () => randomUUID()))!
-  const { report } = converted
-  const repair = repairGraph(
-    { ...converted, expressions: 2 },
-    (problem) => void report.problems.push(problem),
-    randomUUID,
-  )
-  const { graph, problems } = atOnce(repair)
+  const document = agentDocument([part], {}, 'manualTrigger')
+  const { nodes, problems, report } = importDocument(document, () => randomUUID())!
   expect(problems).toEqual([])
-  const agent = graph.nodes.find(({ name }) => String(name).startsWith('Agent'))!
+  const agent = nodes.find(({ name }) => String(name).startsWith('Agent'))!
   const [made = {}] = (agent.config.tools ?? []) as Fields[]
   return { made, told: JSON.stringify(report.problems) }
 }
